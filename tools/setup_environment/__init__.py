@@ -1,0 +1,1 @@
+"""The steps of `make setup`, one module each."""
