@@ -1,0 +1,86 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "neuropod/backends/neuropod_backend.hh"
+#include "neuropod/backends/tensor_allocator.hh"
+#include "neuropod/base/error.hh"
+#include "neuropod/base/visibility.hh"
+#include "neuropod/internal/backend_registration.hh"
+#include "neuropod/internal/config_utils.hh"
+#include "neuropod/internal/neuropod_tensor.hh"
+#include "neuropod/options.hh"
+#include "neuropod/version.hh"
+
+namespace neuropod {
+
+/// A packaged model, loaded and ready to run, whatever framework made it.
+///
+///     neuropod::Neuropod model("detector.neuropod");
+///     auto image = model.allocate_tensor<uint8_t>({1200, 1920, 3});
+///     fill(image->get_raw_data_ptr());
+///     auto outputs = model.infer({{"image", image}});
+///     auto boxes = outputs->at("boxes")->as_typed_tensor<float>()->accessor<2>();
+///
+/// **Ownership**: copies share one loaded model, which is freed with the last of them. Tensors may
+/// outlive it.
+/// **Thread safety**: every method may be called from any thread; calls of a stateful model run one
+/// after the other. load_model() and reset() must not overlap infer().
+/// **Errors**: all are neuropod::Error. Constructor and load_model: not_found, invalid_package,
+/// corrupt_package, backend_not_found, version_conflict, load_failed. infer: spec_mismatch, not_found,
+/// model_error, out_of_memory. The model stays usable after a failed call.
+class NEUROPOD_EXPORT Neuropod {
+ public:
+  explicit Neuropod(const std::string& neuropod_path, const RuntimeOptions& options = {});
+
+  /// `backend_overrides`: plug-ins to prefer over those that are found; the last one wins.
+  Neuropod(const std::string& neuropod_path, const std::vector<BackendLoadSpec>& backend_overrides,
+           const RuntimeOptions& options = {});
+
+  /// Around a backend that exists already; `neuropod_path` is for messages only.
+  Neuropod(const std::string& neuropod_path, std::shared_ptr<NeuropodBackend> backend);
+
+  ~Neuropod();
+  Neuropod(const Neuropod&);
+  Neuropod& operator=(const Neuropod&);
+  Neuropod(Neuropod&&) noexcept;
+  Neuropod& operator=(Neuropod&&) noexcept;
+
+  /// Loads the model, for `load_model_at_construction = false`.
+  void load_model();
+
+  /// Runs the model. `requested_outputs`: the outputs to compute and return; empty means all.
+  std::unique_ptr<NeuropodValueMap> infer(
+      const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs = {}) const;
+
+  /// Forgets a stateful model's state.
+  void reset();
+
+  const std::vector<TensorSpec>& get_inputs() const;
+  const std::vector<TensorSpec>& get_outputs() const;
+  const std::string& get_name() const;
+  const std::string& get_platform() const;
+  const ModelConfig& get_config() const;
+
+  /// Makes tensors that this model takes without a copy.
+  std::shared_ptr<NeuropodTensorAllocator> get_tensor_allocator() const;
+
+  template <typename T>
+  std::shared_ptr<TypedNeuropodTensor<T>> allocate_tensor(const std::vector<int64_t>& dims) const {
+    return get_tensor_allocator()->template allocate_tensor<T>(dims);
+  }
+
+  /// A tensor over the caller's memory; see NeuropodTensorAllocator::tensor_from_memory.
+  template <typename T>
+  std::shared_ptr<TypedNeuropodTensor<T>> tensor_from_memory(const std::vector<int64_t>& dims, T* data,
+                                                             const Deleter& deleter) const {
+    return get_tensor_allocator()->template tensor_from_memory<T>(dims, data, deleter);
+  }
+
+ private:
+  std::shared_ptr<NeuropodBackend> backend_;
+};
+
+}  // namespace neuropod
