@@ -9,7 +9,7 @@ from typing import Dict, NamedTuple  # noqa: UP035 (TorchScript reads Dict)
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F  # noqa: N812 (torch's own spelling)
+import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
@@ -80,17 +80,26 @@ def train(split: Split, epochs: int = 30, seed: int = 0) -> DigitNetwork:
         epochs: passes over the training part (about 0.1 s each).
         seed: of torch's generator, whose state the caller gets back unchanged.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = DigitNetwork()
-        images = torch.from_numpy(split.train_images)
-        labels = torch.from_numpy(split.train_labels)
-        optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
-        for _ in range(epochs):
-            for batch in torch.randperm(len(images)).split(64):
-                optimizer.zero_grad()
-                F.cross_entropy(network.logits(images[batch]), labels[batch]).backward()
-                optimizer.step()
-            schedule.step()
+    threads = torch.get_num_threads()
+    # A second thread gains nothing at this size, and waits for a core on a busy machine.
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return _fitted(DigitNetwork(), split, epochs)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _fitted(network: DigitNetwork, split: Split, epochs: int) -> DigitNetwork:
+    images = torch.from_numpy(split.train_images)
+    labels = torch.from_numpy(split.train_labels)
+    optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
+    for _ in range(epochs):
+        for batch in torch.randperm(len(images)).split(64):
+            optimizer.zero_grad()
+            F.cross_entropy(network.logits(images[batch]), labels[batch]).backward()
+            optimizer.step()
+        schedule.step()
     return network.eval()

@@ -15,60 +15,51 @@
 #include <string>
 #include <vector>
 
-namespace
-{
+namespace {
 
 // The model's answer for each scan.
-std::vector<int64_t> read_digits(neuropod::Neuropod &model, const demo::NpyArray<float> &images)
-{
-    auto image = model.allocate_tensor<float>(images.shape);
-    image->copy_from(images.data.data(), images.data.size());
+std::vector<int64_t> read_digits(neuropod::Neuropod& model, const demo::NpyArray<float>& images) {
+  auto image = model.allocate_tensor<float>(images.shape);
+  image->copy_from(images.data.data(), images.data.size());
 
-    neuropod::NeuropodValueMap inputs;
-    inputs["image"]    = image;
-    const auto outputs = model.infer(inputs);
-    return outputs->at("digit")->as_typed_tensor<int64_t>()->get_data_as_vector();
+  neuropod::NeuropodValueMap inputs;
+  inputs["image"] = image;
+  const auto outputs = model.infer(inputs);
+  return outputs->at("digit")->as_typed_tensor<int64_t>()->get_data_as_vector();
 }
 
-void run(const std::string &package, const std::string &images_path, const std::string &labels_path)
-{
-    const auto images = demo::read_npy<float>(images_path, "<f4");
-    const auto labels = demo::read_npy<int64_t>(labels_path, "<i8");
+void run(const std::string& package, const std::string& images_path,
+         const std::string& labels_path) {
+  const auto images = demo::read_npy<float>(images_path, "<f4");
+  const auto labels = demo::read_npy<int64_t>(labels_path, "<i8");
 
-    neuropod::Neuropod model(package);
-    const auto         digits = read_digits(model, images);
-    if (digits.size() != labels.data.size())
-    {
-        throw std::runtime_error("the model read " + std::to_string(digits.size()) + " scans, " +
-                                 std::to_string(labels.data.size()) + " have labels");
-    }
+  neuropod::Neuropod model(package);
+  const auto digits = read_digits(model, images);
+  if (digits.size() != labels.data.size()) {
+    throw std::runtime_error("the model read " + std::to_string(digits.size()) + " scans, " +
+                             std::to_string(labels.data.size()) + " have labels");
+  }
 
-    size_t right = 0;
-    for (size_t i = 0; i < digits.size(); ++i)
-    {
-        right += digits[i] == labels.data[i] ? 1 : 0;
-    }
-    std::cout << model.get_name() << " (" << model.get_platform() << "): " << right << " of "
-              << digits.size() << " right\n";
+  size_t right = 0;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    right += digits[i] == labels.data[i] ? 1 : 0;
+  }
+  std::cout << model.get_name() << " (" << model.get_platform() << "): " << right << " of "
+            << digits.size() << " right\n";
 }
 
 }  // namespace
 
-int main(int argc, char **argv)
-{
-    if (argc != 4)
-    {
-        std::cerr << "usage: neuropod_digits PACKAGE IMAGES.npy LABELS.npy\n";
-        return 2;
-    }
-    try
-    {
-        run(argv[1], argv[2], argv[3]);
-    }
-    catch (const std::exception &error)
-    {
-        std::cerr << "neuropod_digits: " << error.what() << '\n';
-        return 1;
-    }
-    return 0;
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: neuropod_digits PACKAGE IMAGES.npy LABELS.npy\n";
+    return 2;
+  }
+  try {
+    run(argv[1], argv[2], argv[3]);
+  } catch (const std::exception& error) {
+    std::cerr << "neuropod_digits: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
 }

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import List, NamedTuple, Tuple  # noqa: UP035 (TorchScript reads these)
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (torch's own spelling)
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 WEIGHTS_DISTRIBUTION = "facenet-pytorch"
