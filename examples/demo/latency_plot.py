@@ -69,7 +69,7 @@ def _runs(axes: Axes, latency: Latency, palette: Palette) -> None:
             f"median {median:.0f} ms", (median, row + 0.3), color=colour, ha="center", fontsize=9.5
         )
     axes.set_ylim(-0.6, 1.7)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, 1.12 * max(latency.direct_us.max(), latency.neuropod_us.max()) / 1000)
     axes.set_yticks([1, 0], [label for label, *_ in ways])
 
 

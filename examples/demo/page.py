@@ -157,11 +157,17 @@ def _photograph(result: PhotographResult) -> str:
     )
 
 
+def _duration(microseconds: float, sign: str = "") -> str:
+    if abs(microseconds) < 1000:
+        return f"{microseconds:{sign}.1f} µs"
+    return f"{microseconds / 1000:{sign}.1f} ms"
+
+
 def _latency_row(name: str, latency: Latency) -> str:
     direct, neuropod = latency.direct_median_us, latency.neuropod_median_us
     return (
-        f"<tr><th>{name}</th><td>{direct:,.1f} µs</td><td>{neuropod:,.1f} µs</td>"
-        f"<td>{neuropod - direct:+,.1f} µs</td><td>{neuropod / direct:.2f} ×</td></tr>"
+        f"<tr><th>{name}</th><td>{_duration(direct)}</td><td>{_duration(neuropod)}</td>"
+        f"<td>{_duration(neuropod - direct, '+')}</td><td>{neuropod / direct:.2f} ×</td></tr>"
     )
 
 
