@@ -18,13 +18,11 @@
 namespace {
 
 // The model's answer for each scan.
-std::vector<int64_t> read_digits(neuropod::Neuropod& model, const demo::NpyArray<float>& images) {
+std::vector<int64_t> read_digits(const neuropod::Neuropod& model,
+                                 const demo::NpyArray<float>& images) {
   auto image = model.allocate_tensor<float>(images.shape);
   image->copy_from(images.data.data(), images.data.size());
-
-  neuropod::NeuropodValueMap inputs;
-  inputs["image"] = image;
-  const auto outputs = model.infer(inputs);
+  const auto outputs = model.infer({{"image", image}});
   return outputs->at("digit")->as_typed_tensor<int64_t>()->get_data_as_vector();
 }
 
