@@ -66,10 +66,9 @@ INSTALLED_FOLDERS = (
 )
 # The one installed header that may include a third-party header.
 _THIRD_PARTY_HEADERS_ALLOWED = {"conversions/eigen.hh"}
-_C_HEADERS = frozenset(
-    ("assert", "ctype", "dlfcn", "errno", "fcntl", "inttypes", "limits", "link", "math", "poll")
-    + ("pthread", "sched", "signal", "spawn", "stdarg", "stddef", "stdint", "stdio", "stdlib")
-    + ("string", "strings", "time", "unistd")
+_C_HEADER = re.compile(
+    r"(assert|ctype|dlfcn|errno|fcntl|inttypes|limits|link|math|poll|pthread|sched|signal|spawn|"
+    r"stdarg|stddef|stdint|stdio|stdlib|string|strings|time|unistd)\.h"
 )
 
 _FRAMEWORK_NAME = re.compile(r"torch|tensorflow|onnx|keras", re.IGNORECASE)
@@ -253,7 +252,7 @@ def _is_system_header(target: str) -> bool:
     if target.startswith(("sys/", "linux/")):
         return True
     if target.endswith(".h"):
-        return target.removesuffix(".h") in _C_HEADERS
+        return _C_HEADER.fullmatch(target) is not None
     return re.fullmatch(r"[a-z_0-9]+", target) is not None
 
 

@@ -11,6 +11,8 @@ from setup_environment.progress import run_logged
 
 _STAMP = "build"
 _PLUGIN_STAMP = "torchscript-plugin"
+# What pyproject.toml leaves out of a wheel: a checkout builds everything.
+_EVERYTHING = {f"NEUROPOD_BUILD_{part}": "ON" for part in ("TESTS", "BENCHMARKS", "EXAMPLES")}
 _SOURCE_SUFFIXES = {".cc", ".hh", ".h", ".c", ".cmake", ".in", ".map"}
 _BUILD_FILES = {"CMakeLists.txt", "CMakePresets.json", "pyproject.toml", "nanobind.supp"}
 _SKIPPED_FOLDERS = {".git", ".venv", "build", "site", "dist", "docs", "__pycache__"}
@@ -31,10 +33,10 @@ def build_and_install(environment_is_new: bool) -> None:
     if environment_is_new:
         (BUILD / "CMakeCache.txt").unlink(missing_ok=True)
     before = _fingerprint()
-    command = [VENV_PYTHON, "-m", "pip", "install", "--verbose", "--disable-pip-version-check"]
+    command = [str(VENV_PYTHON), "-m", "pip", "install", "--verbose", "--disable-pip-version-check"]
     command += ["--no-build-isolation", "--no-deps", "--editable", "."]
     command += ["--config-settings=build-dir=build/release"]
-    run_logged("compiling", [str(word) for word in command], "build.log", _compiler_environment())
+    run_logged("compiling", command, "build.log", {**_compiler_environment(), **_EVERYTHING})
     stamps.write(_STAMP, before)
 
 

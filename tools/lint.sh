@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Reports what differs from the project's style and rules; changes nothing. Runs every check even if
+# one fails. `make lint` calls it after the set-up, whose compile commands clang-tidy needs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=()
+
+# check <name> <command…>: runs one check under a header line, and notes its failure.
+check() {
+  local name=$1
+  shift
+  echo "--- $name"
+  "$@" || failed+=("$name")
+}
+
+clang_format() {
+  local files
+  mapfile -d '' -t files < <(
+    git ls-files -z --cached --others --exclude-standard -- '*.cc' '*.hh'
+  )
+  if ((${#files[@]})); then
+    .venv/bin/clang-format --dry-run -Werror "${files[@]}"
+  fi
+}
+
+check "layers" .venv/bin/python tools/check_layers.py
+check "clang-format" clang_format
+check "ruff check" .venv/bin/ruff check .
+check "ruff format" .venv/bin/ruff format --check .
+check "mypy" .venv/bin/mypy
+check "clang-tidy" .venv/bin/python tools/run_clang_tidy.py
+
+if ((${#failed[@]})); then
+  printf -v names '%s, ' "${failed[@]}"
+  echo "lint failed: ${names%, } (make format mends formatting)" >&2
+  exit 1
+fi
+echo "lint passed"
