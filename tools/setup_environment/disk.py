@@ -28,7 +28,7 @@ def announce(missing: Sequence[str], packages_due: bool, build_due: bool) -> Non
         minutes += _BUILD_MINUTES
     free_gb = shutil.disk_usage(ROOT).free / 1e9
     say(
-        f"needs up to {need_gb:.1f} GB of disk ({free_gb:.1f} GB are free) "
+        f"needs up to {max(0.1, need_gb):.1f} GB of disk ({free_gb:.1f} GB are free) "
         f"and about {max(1.0, minutes):.0f} min on two cores"
     )
     # A full set-up over an older one needs less: only a first one is refused.

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -90,7 +91,7 @@ def _wait_with_progress(
         except subprocess.TimeoutExpired:
             line = f"{title} … {time.monotonic() - started:.0f} s: {_last_line(log_path)}"
             if on_terminal:
-                width = os.get_terminal_size().columns
+                width = shutil.get_terminal_size().columns
                 print(f"\r\033[K{line[: width - 1]}", end="", flush=True)
             else:
                 say(line[:140])
