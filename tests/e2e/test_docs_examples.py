@@ -1,9 +1,10 @@
 """Every example in the documentation runs.
 
-A page is executed in a folder of its own, in order: `python` blocks in one interpreter, `bash` blocks in a shell
-of the environment, `cpp` blocks compiled against the installed headers. A `cpp` block with a title is a whole
-program; the others are the bodies of functions of one program per page. `console`, `cmake`, `json` and `text`
-blocks are for reading: what they show is run by other tests (set-up, installed prefix).
+A page is executed in a folder of its own, in order: `python` blocks that follow each other in one
+interpreter, `bash` blocks in a shell of the environment, `cpp` blocks compiled against the installed
+headers. A `cpp` block with a title is a whole program; the others are the bodies of functions of one
+program per page. `console`, `cmake`, `json` and `text` blocks are for reading: what they show is run by
+other tests (set-up, installed prefix).
 """
 
 from __future__ import annotations
@@ -58,7 +59,15 @@ def compile_and_run(source: Path, folder: Path) -> None:
     program = folder / source.stem
     flags = ["-std=c++17", "-Wall", "-Wextra", f"-I{prefix / 'include'}"]
     run(
-        ["g++", *flags, str(source), str(library), f"-Wl,-rpath,{library.parent}", "-o", str(program)],
+        [
+            "g++",
+            *flags,
+            str(source),
+            str(library),
+            f"-Wl,-rpath,{library.parent}",
+            "-o",
+            str(program),
+        ],
         folder,
         f"compiling {source.name}",
     )
@@ -71,7 +80,7 @@ def snippets_as_program(snippets: list[str]) -> str:
     )
     calls = " || ".join(f"snippet_{i}()" for i in range(len(snippets)))
     return (
-        "#include <iostream>\n#include <vector>\n#include \"neuropod/core/generic_tensor.hh\"\n"
+        '#include <iostream>\n#include <vector>\n#include "neuropod/core/generic_tensor.hh"\n'
         '#include "neuropod/neuropod.hh"\n'
         f"{functions}\nint main() {{ return {calls} ? 1 : 0; }}\n"
     )
@@ -89,24 +98,19 @@ def test_every_block_has_a_language_that_is_run_or_known_to_be_read_only() -> No
 
 @pytest.mark.parametrize("page", RUNNABLE_PAGES, ids=lambda p: str(p.relative_to(ROOT / "docs")))
 def test_examples_run(page: Path, tmp_path: Path) -> None:
-    python_so_far = ""
-    pending = ""
+    pending: list[str] = []
     snippets: list[str] = []
 
     def flush_python() -> None:
-        # Blocks of a page share one namespace: each run repeats what came before a shell or C++ block
-        # only where a name is needed again, so files are made once.
-        nonlocal pending, python_so_far
         if pending:
-            script = tmp_path / f"page_{len(python_so_far)}.py"
-            script.write_text(pending, encoding="utf-8")
+            script = tmp_path / "page.py"
+            script.write_text("\n".join(pending), encoding="utf-8")
             run([sys.executable, str(script)], tmp_path, f"python of {page.name}")
-            python_so_far += pending
-            pending = ""
+            pending.clear()
 
     for language, info, code in blocks(page):
         if language == "python":
-            pending += code + "\n"
+            pending.append(code)
         elif language == "bash":
             flush_python()
             run(["bash", "-euo", "pipefail", "-c", code], tmp_path, f"shell of {page.name}")
