@@ -195,6 +195,9 @@ class LayerCheck:
         if target.startswith("neuropod/"):
             yield from _check_own_include(inside, row, target.removeprefix("neuropod/"))
         elif bracket == '"' and (path.parent / target).exists():
+            # A plug-in's folder is compiled wherever it was unpacked, so it finds its own files by name.
+            if _plugin_folder(inside) is not None and ".." not in target:
+                return
             yield f'"{target}": include our headers by their full path, "neuropod/…"'
         elif _is_installed(inside) and not _is_system_header(target):
             yield f"installed header includes the third-party header <{target}>"

@@ -97,6 +97,17 @@ def test_reports_relative_includes_of_our_headers(tmp_path):
     ]
 
 
+def test_a_plugin_includes_its_own_headers_by_name_but_no_others(tmp_path):
+    files = {
+        "source/neuropod/options.hh": "",
+        "source/neuropod/backends/echo/tensor.hh": "",
+        "source/neuropod/backends/echo/echo.cc": '#include "tensor.hh"\n#include "../../options.hh"\n',
+    }
+    findings = check(tmp_path, files)
+    assert len(findings) == 1
+    assert findings[0].startswith('source/neuropod/backends/echo/echo.cc:2: "../../options.hh"')
+
+
 def test_tests_may_include_any_row_but_nothing_that_ships_includes_tests(tmp_path):
     files = {
         "source/neuropod/base/log_test.cc": '#include "neuropod/neuropod.hh"\n',
