@@ -8,8 +8,8 @@
 
 namespace neuropod {
 
-/// A tensor without a framework: memory and a deleter. Every backend takes it without a copy where its
-/// framework can use the memory in place.
+/// A tensor without a framework: memory and a deleter. Every backend takes it without a copy where
+/// its framework can use the memory in place.
 template <typename T>
 class GenericNeuropodTensor : public TypedNeuropodTensor<T> {
  public:

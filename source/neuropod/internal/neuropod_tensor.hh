@@ -25,14 +25,14 @@ namespace internal {
 class RawDataAccess;
 }
 
-/// A dense, row-major tensor of any dtype and rank, on one device. Rank 0 and tensors without elements
-/// are ordinary.
+/// A dense, row-major tensor of any dtype and rank, on one device. Rank 0 and tensors without
+/// elements are ordinary.
 ///
-/// Frameworks derive from `TypedNeuropodTensor<T>` and keep their own tensor in the derived class; the
-/// data pointer is fixed at construction, so reading costs no virtual call.
+/// Frameworks derive from `TypedNeuropodTensor<T>` and keep their own tensor in the derived class;
+/// the data pointer is fixed at construction, so reading costs no virtual call.
 ///
-/// **Thread safety**: thread-compatible. **Errors**: reading the content of a tensor that isn't on the
-/// CPU is Error(invalid_argument), which says `.to(CPU)`.
+/// **Thread safety**: thread-compatible. **Errors**: reading the content of a tensor that isn't on
+/// the CPU is Error(invalid_argument), which says `.to(CPU)`.
 class NEUROPOD_EXPORT NeuropodTensor : public NeuropodValue {
  public:
   ~NeuropodTensor() override;
@@ -54,8 +54,8 @@ class NEUROPOD_EXPORT NeuropodTensor : public NeuropodValue {
   template <typename T>
   const TypedNeuropodTensor<T>* as_typed_tensor() const;
 
-  /// The only element of a tensor with one element, whatever its rank. Error(invalid_argument) if there
-  /// are more or none.
+  /// The only element of a tensor with one element, whatever its rank. Error(invalid_argument) if
+  /// there are more or none.
   template <typename T>
   T& as_scalar();
   template <typename T>
@@ -65,13 +65,13 @@ class NEUROPOD_EXPORT NeuropodTensor : public NeuropodValue {
   /// that owns it. Error(invalid_argument) if that framework can't reach the device.
   virtual std::shared_ptr<NeuropodTensor> to(NeuropodDevice device);
 
-  /// True when nobody but this tensor refers to its storage, so that handing the storage on can't be
-  /// seen by anybody else. False when in doubt.
+  /// True when nobody but this tensor refers to its storage, so that handing the storage on can't
+  /// be seen by anybody else. False when in doubt.
   virtual bool sole_owner() const { return false; }
 
-  /// The framework's own tensor, if this tensor is an implementation that knows `key`; null otherwise.
-  /// Each implementation has a key of its own (the address of a static), which makes the question "is
-  /// this one of mine?" one comparison.
+  /// The framework's own tensor, if this tensor is an implementation that knows `key`; null
+  /// otherwise. Each implementation has a key of its own (the address of a static), which makes the
+  /// question "is this one of mine?" one comparison.
   virtual void* native_tensor(const void* key) noexcept;
 
   const char* get_serialize_tag() const override;
@@ -103,9 +103,20 @@ class NEUROPOD_EXPORT NeuropodTensor : public NeuropodValue {
   void* data_;
 };
 
-/// Prints dtype, shape and, on the CPU, the content: all of up to five elements, otherwise the first
-/// and last three, e.g. "[0.5, 1.5, 2.5 ... 5.5, 6.5, 7.5]".
+/// Prints dtype, shape and, on the CPU, the content: all of up to five elements, otherwise the
+/// first and last three, e.g. "[0.5, 1.5, 2.5 ... 5.5, 6.5, 7.5]".
 NEUROPOD_EXPORT std::ostream& operator<<(std::ostream& out, const NeuropodTensor& tensor);
+
+namespace internal {
+NEUROPOD_EXPORT void print_content(std::ostream& out, const NeuropodTensor& tensor);
+}
+
+/// Prints the content only.
+template <typename T>
+std::ostream& operator<<(std::ostream& out, const TypedNeuropodTensor<T>& tensor) {
+  internal::print_content(out, tensor);
+  return out;
+}
 
 /// A tensor of fixed-size elements.
 template <typename T>
@@ -135,7 +146,8 @@ class TypedNeuropodTensor : public NeuropodTensor {
   /// The same elements under another shape; the element counts must be equal. -1 isn't allowed.
   template <typename... Dim>
   TensorView<T*, sizeof...(Dim)> view(Dim... dims) {
-    return make_view<T*, sizeof...(Dim)>(get_raw_data_ptr(), get_num_elements(), {int64_t(dims)...});
+    return make_view<T*, sizeof...(Dim)>(get_raw_data_ptr(), get_num_elements(),
+                                         {int64_t(dims)...});
   }
   template <typename... Dim>
   TensorView<const T*, sizeof...(Dim)> view(Dim... dims) const {
@@ -162,7 +174,8 @@ class TypedNeuropodTensor : public NeuropodTensor {
     return std::vector<T>(data, data + get_num_elements());
   }
 
-  /// Copies `count` elements in; Error(invalid_argument) naming both counts if it isn't this tensor's.
+  /// Copies `count` elements in; Error(invalid_argument) naming both counts if it isn't this
+  /// tensor's.
   void copy_from(const T* data, size_t count);
   void copy_from(const std::vector<T>& data);
 
@@ -172,7 +185,8 @@ class TypedNeuropodTensor : public NeuropodTensor {
 };
 
 /// A tensor of strings: bytes of any length, NULs included; UTF-8 where the application says so.
-/// Frameworks hold strings in forms of their own, so elements are reached through two virtual functions.
+/// Frameworks hold strings in forms of their own, so elements are reached through two virtual
+/// functions.
 template <>
 class NEUROPOD_EXPORT TypedNeuropodTensor<std::string> : public NeuropodTensor {
  public:
@@ -192,8 +206,8 @@ class NEUROPOD_EXPORT TypedNeuropodTensor<std::string> : public NeuropodTensor {
   template <typename... Dim>
   TensorView<TypedNeuropodTensor<std::string>&, sizeof...(Dim)> view(Dim... dims) {
     require_cpu();
-    return make_view<TypedNeuropodTensor<std::string>&, sizeof...(Dim)>(
-        *this, get_num_elements(), {int64_t(dims)...});
+    return make_view<TypedNeuropodTensor<std::string>&, sizeof...(Dim)>(*this, get_num_elements(),
+                                                                        {int64_t(dims)...});
   }
   template <typename... Dim>
   TensorView<const TypedNeuropodTensor<std::string>&, sizeof...(Dim)> view(Dim... dims) const {
@@ -227,6 +241,9 @@ class NEUROPOD_EXPORT TypedNeuropodTensor<std::string> : public NeuropodTensor {
 
 namespace internal {
 [[noreturn]] NEUROPOD_EXPORT void throw_wrong_dtype(TensorType actual, TensorType requested);
+/// The product of the dimensions. Error(invalid_argument) if one is negative or the tensor would
+/// have more than 2^63 - 1 bytes; a dimension of 0 doesn't excuse the others.
+NEUROPOD_EXPORT size_t count_elements(TensorType type, const std::vector<int64_t>& dims);
 [[noreturn]] NEUROPOD_EXPORT void throw_wrong_element_count(size_t expected, size_t actual);
 NEUROPOD_EXPORT void copy_elements(void* to, const void* from, size_t bytes);
 }  // namespace internal

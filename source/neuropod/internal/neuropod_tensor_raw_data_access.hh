@@ -7,8 +7,8 @@
 
 namespace neuropod::internal {
 
-/// Untyped access to a tensor's memory, for backends, serialization and bindings, which move bytes and
-/// don't care about dtypes. Applications use TypedNeuropodTensor.
+/// Untyped access to a tensor's memory, for backends, serialization and bindings, which move bytes
+/// and don't care about dtypes. Applications use TypedNeuropodTensor.
 class NEUROPOD_EXPORT RawDataAccess {
  public:
   /// The first byte, on whatever device the tensor is; null for string tensors.
