@@ -1,0 +1,51 @@
+"""Neuropod: package a trained model once, run it through one interface, whatever framework made it.
+
+    from neuropod import load_neuropod
+
+    with load_neuropod("detector.neuropod") as model:
+        boxes = model.infer({"image": image})["boxes"]
+
+Importing this package imports no framework, and NumPy only when a model is loaded.
+"""
+
+from neuropod.errors import (
+    BackendNotFoundError,
+    CallCancelledError,
+    CorruptPackageError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    InvalidPackageError,
+    LoadFailedError,
+    ModelError,
+    NeuropodError,
+    NotFoundError,
+    OutOfMemoryError,
+    SpecMismatchError,
+    UnavailableError,
+    VersionConflictError,
+    WorkerDiedError,
+)
+from neuropod.executor import Neuropod, load_neuropod
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackendNotFoundError",
+    "CallCancelledError",
+    "CorruptPackageError",
+    "DeadlineExceededError",
+    "InvalidArgumentError",
+    "InvalidPackageError",
+    "LoadFailedError",
+    "ModelError",
+    "Neuropod",
+    "NeuropodError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "SpecMismatchError",
+    "UnavailableError",
+    "VersionConflictError",
+    "WorkerDiedError",
+    "__version__",
+    "load_neuropod",
+]

@@ -1,0 +1,219 @@
+"""Loading a package and running its model."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+
+from neuropod.errors import InvalidArgumentError
+from neuropod.options import (
+    NOT_GIVEN,
+    Device,
+    LoadOptions,
+    NotGiven,
+    OpeOptions,
+    Path,
+    native_options,
+    native_overrides,
+    takes_existing_names,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from neuropod._native import BackendLoadSpec, Model, TensorSpec
+
+
+class Neuropod:
+    """A packaged model, loaded and ready to run, whatever framework made it.
+
+    Made by `load_neuropod`, whose options its constructor takes. Used as a context manager, the end of
+    the block frees the model; outputs stay valid. `infer` may be called from any thread, and releases
+    the GIL while the model runs; calls of a stateful model run one after the other. `load_model`,
+    `reset` and `close` must not overlap it.
+    """
+
+    def __init__(self, path: Path, **options: Unpack[LoadOptions]) -> None:
+        from neuropod import _native
+
+        native = native_options(options)
+        overrides = native_overrides(options.get("backend_overrides", ()))
+        self._model: Model | None = _native.Model(path, overrides, **native)
+        self._infer = self._model.infer
+        self._name = self._model.get_name()
+
+    def infer(
+        self,
+        inputs: Mapping[str, Any],
+        requested_outputs: Sequence[str] | None = None,
+    ) -> "dict[str, npt.NDArray[Any]]":
+        """Runs the model and returns its outputs by name, in the order of the output spec.
+
+        Args:
+            inputs: by name. A value is a NumPy array or scalar, anything that offers DLPack (torch, JAX,
+                CuPy on the CPU), `__array__` or a buffer; or a number, a string, or nested lists of
+                them, which get the spec's dtype. A writable C-contiguous array of native byte order is
+                lent to the model, not copied, and a model that works in place changes it; everything
+                else is copied. dtypes are never cast. Whole numbers in lists must fit exactly; Python
+                floats are rounded to the nearest value of a floating dtype. Strings go in as UTF-8;
+                NumPy's fixed-width arrays can't carry trailing NULs, object arrays and lists can.
+                `inputs` itself isn't changed.
+            requested_outputs: the outputs to compute and return; None or an empty list means all.
+
+        Returns:
+            Arrays over the outputs' own memory, writable, valid for as long as they are held. Strings:
+            a `<U` array; of dtype object (holding str) where a trailing NUL or wasteful padding forbids
+            it, or (holding bytes) where an element isn't UTF-8.
+
+        Raises:
+            SpecMismatchError: an input doesn't fulfil the problem API; the text names it.
+            NotFoundError: a requested output doesn't exist.
+            ModelError: the model raised.
+            OutOfMemoryError: an allocation failed.
+            InvalidArgumentError: `inputs` isn't a mapping of str, or the model isn't loaded.
+
+        The model stays usable after each of them.
+        """
+        return self._infer(inputs, requested_outputs)
+
+    @property
+    def name(self) -> str:
+        """The model's name, from the package."""
+        return self._name
+
+    @property
+    def platform(self) -> str:
+        """The platform that runs it, e.g. "torchscript"."""
+        return self.model.get_platform()
+
+    @property
+    def inputs(self) -> list[dict[str, Any]]:
+        """The input spec: dicts of `name`, `dtype` and `shape` (a list of sizes, None and symbols).
+
+        An input that may be left out has `"optional": True` too.
+        """
+        return [_spec_dict(spec) for spec in self.model.get_inputs()]
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """The output spec, as `inputs`."""
+        return [_spec_dict(spec) for spec in self.model.get_outputs()]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the package's config.json says, defaults filled in."""
+        return self.model.get_config()
+
+    @property
+    def model(self) -> "Model":
+        """The native model."""
+        if self._model is None:
+            self._refuse_closed()
+        return self._model
+
+    @property
+    def allocator_stats(self) -> dict[str, int]:
+        """Counters of the pool that the model's inputs and outputs come from; see AllocatorStats in
+        `core/memory_pool.hh`."""
+        return self.model.allocator_stats()
+
+    def load_model(self) -> None:
+        """Loads the model, after `load_model_at_construction=False`."""
+        self.model.load_model()
+
+    def reset(self) -> None:
+        """Forgets a stateful model's state. InvalidArgumentError if the model has none."""
+        self.model.reset()
+
+    def close(self) -> None:
+        """Frees the model. Outputs stay valid; calling it again does nothing."""
+        self._model = None
+        self._infer = self._refuse_closed
+
+    def __enter__(self) -> "Neuropod":
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._model is None:
+            return f"<Neuropod {self._name!r}, closed>"
+        inputs = ", ".join(map(str, self._model.get_inputs())) or "nothing"
+        outputs = ", ".join(map(str, self._model.get_outputs())) or "nothing"
+        return f"<Neuropod {self._name!r} ({self.platform}): {inputs} -> {outputs}>"
+
+    def _refuse_closed(self, *_: object) -> NoReturn:
+        raise InvalidArgumentError(f"model '{self._name}' is closed; load it again to use it")
+
+
+@takes_existing_names
+def load_neuropod(
+    path: Path,
+    *,
+    use_ope: bool = False,
+    visible_device: Device | NotGiven = NOT_GIVEN,
+    visible_gpu: int | NotGiven | None = NOT_GIVEN,
+    load_model_at_construction: bool = True,
+    disable_shape_and_type_checking: bool = False,
+    verify_hashes: bool = True,
+    threads: int | None = None,
+    backend_overrides: "Sequence[BackendLoadSpec | tuple[str, str, str]]" = (),
+    ope_options: OpeOptions | None = None,
+    strict: bool = False,
+) -> Neuropod:
+    """Loads the package at `path`, a directory or a zip file.
+
+    Args:
+        path: of the package.
+        use_ope: run the model in a process of its own. Not available yet: True is refused.
+        visible_device: where inputs marked "GPU" in the package go and the model runs: "cpu", or a GPU's
+            index from 0 ("gpu:1" and "cuda:1" work too). Default: GPU 0. Without such a device it means
+            the CPU.
+        visible_gpu: another name of visible_device, for existing code; None means the CPU.
+        load_model_at_construction: False reads the configuration only; `load_model()` loads later.
+        disable_shape_and_type_checking: skip the checks of tensors against the specs. Unknown names are
+            refused all the same.
+        verify_hashes: compare every file with the package's manifest before the model is loaded.
+        threads: how many the framework uses for one operation; None leaves its default. Frameworks keep
+            this per process: the last model loaded decides.
+        backend_overrides: plug-ins to prefer, as BackendLoadSpec or (platform, version, path); of
+            several the last wins.
+        ope_options: settings of out-of-process execution; see OpeOptions.
+        strict: apply today's rules (a missing input is an error, symbols bind across inputs and outputs)
+            to packages written before they existed.
+
+    Raises:
+        NotFoundError: there is nothing at `path`.
+        InvalidPackageError, CorruptPackageError: what is there isn't a whole, valid package.
+        BackendNotFoundError: no plug-in serves it; the text says which command adds one.
+        VersionConflictError: this process holds, or would import, another copy of the framework.
+        LoadFailedError: the framework refused the model.
+        InvalidArgumentError: an option that can't be used or doesn't exist.
+    """
+    options: LoadOptions = {
+        "use_ope": use_ope,
+        "visible_gpu": visible_gpu,
+        "load_model_at_construction": load_model_at_construction,
+        "disable_shape_and_type_checking": disable_shape_and_type_checking,
+        "verify_hashes": verify_hashes,
+        "threads": threads,
+        "backend_overrides": backend_overrides,
+        "ope_options": ope_options,
+        "strict": strict,
+    }
+    if not isinstance(visible_device, NotGiven):
+        options["visible_device"] = visible_device
+    return Neuropod(path, **options)
+
+
+def _spec_dict(spec: "TensorSpec") -> dict[str, Any]:
+    shape = [dim.symbol or (dim.value if dim.value >= 0 else None) for dim in spec.dims]
+    entry: dict[str, Any] = {"name": spec.name, "dtype": spec.type.name, "shape": shape}
+    if spec.optional:
+        entry["optional"] = True
+    return entry
