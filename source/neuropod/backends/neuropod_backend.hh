@@ -20,14 +20,16 @@ namespace neuropod {
 /// NeuropodBackendWithDefaultAllocator) and override load_model_internal() and infer_internal();
 /// docs/adding_a_backend.md walks through a whole one.
 ///
-/// Call order: construct (reads and checks the package's configuration) → load_model() once → infer()
-/// any number of times.
+/// Call order: construct (reads and checks the package's configuration) → load_model() once →
+/// infer() any number of times.
 ///
 /// **Ownership**: tensors it returned may outlive it.
-/// **Thread safety**: infer() may run on any number of threads at once; calls of a stateful model run
-/// one after the other. load_model() and reset() wait for nobody: don't call them during infer().
-/// **Errors**: every exception that leaves is an Error that names the model. What a framework throws is
-/// converted to model_error, load_failed or out_of_memory, with the framework's own message.
+/// **Thread safety**: infer() may run on any number of threads at once; calls of a stateful model
+/// run one after the other. load_model() and reset() wait for nobody: don't call them during
+/// infer().
+/// **Errors**: every exception that leaves is an Error that names the model. What a framework
+/// throws is converted to model_error, load_failed or out_of_memory, with the framework's own
+/// message.
 class NEUROPOD_EXPORT NeuropodBackend {
  public:
   /// Opens the package, verifies its hashes if `options.verify_hashes`, reads its configuration.
@@ -60,9 +62,10 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// Loads the model from `loader_`, custom operators included (see load_custom_op).
   virtual void load_model_internal() = 0;
 
-  /// Runs the model. `inputs` are in the order of the input spec, checked and on their devices; null
-  /// means left out. `requested_outputs` is empty (all) or a subset of the output spec. May return more
-  /// than was asked; the caller filters. Default: runs the overload without requested outputs.
+  /// Runs the model. `inputs` are in the order of the input spec, checked and on their devices;
+  /// null means left out. `requested_outputs` is empty (all) or a subset of the output spec. May
+  /// return more than was asked; the caller filters. Default: runs the overload without requested
+  /// outputs.
   virtual std::unique_ptr<NeuropodValueMap> infer_internal(
       const BoundInputs& inputs, const std::vector<std::string>& requested_outputs);
   virtual std::unique_ptr<NeuropodValueMap> infer_internal(const BoundInputs& inputs);
@@ -73,8 +76,8 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// True if tensors and the model can be on `device`. Default: the CPU only.
   virtual bool has_device(NeuropodDevice device) const;
 
-  /// Which device this package's "GPU" means here: options_.visible_device, or the CPU if there is no
-  /// such device (said once in the log, at debug level).
+  /// Which device this package's "GPU" means here: options_.visible_device, or the CPU if there is
+  /// no such device (said once in the log, at debug level).
   NeuropodDevice model_device() const;
 
   /// For load_model_internal(): input `name` may be left out, the model has a default for it.
@@ -82,13 +85,15 @@ class NEUROPOD_EXPORT NeuropodBackend {
 
   const std::string neuropod_path_;
   const RuntimeOptions options_;
-  const std::unique_ptr<NeuropodLoader> loader_;
-  const std::unique_ptr<ModelConfig> model_config_;
+  const std::unique_ptr<NeuropodLoader> loader_;           // never null
+  const std::unique_ptr<const ModelConfig> model_config_;  // never null
 
  private:
   struct Rep;
   std::unique_ptr<NeuropodValueMap> infer_loaded(const NeuropodValueMap& inputs,
                                                  const std::vector<std::string>& requested_outputs);
+  void move_input(size_t index, BoundInputs* bound,
+                  std::vector<std::shared_ptr<NeuropodValue>>* moved);
   const std::unique_ptr<Rep> rep_;
 };
 
@@ -108,9 +113,10 @@ class NeuropodBackendWithDefaultAllocator : public NeuropodBackend {
   const std::shared_ptr<NeuropodTensorAllocator> allocator_;
 };
 
-/// Loads a package's custom operator library into this process, once per content (SHA-256), whatever
-/// its name; `loader` provides it. `open` opens the library (default: dlopen RTLD_NOW | RTLD_LOCAL).
-/// Other content under a name that is loaded already is Error(version_conflict): frameworks abort the
+/// Loads a package's custom operator library `base_name` (in 0/ops) into this process (RTLD_NOW |
+/// RTLD_LOCAL), once per content (SHA-256), whatever its name. Thread-safe.
+/// Error(not_found) if the package lacks it, load_failed with the loader's own message. Other
+/// content under a name that is loaded already is Error(version_conflict): frameworks abort the
 /// process when an operator is registered twice. A library that failed to open may be tried again.
 NEUROPOD_EXPORT void load_custom_op(NeuropodLoader& loader, const std::string& base_name);
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,8 @@ struct BackendLoadSpec {
   }
 };
 
-/// What a plug-in's backend.json says (docs/formats/backend_manifest.md). It is read without opening
-/// any library, so that a version range decides before anything is loaded.
+/// What a plug-in's backend.json says (docs/formats/backend_manifest.md). It is read without
+/// opening any library, so that a version range decides before anything is loaded.
 struct BackendManifest {
   std::string platform;
   std::string framework;          ///< e.g. "torch"
@@ -31,7 +33,7 @@ struct BackendManifest {
   std::string neuropod_abi;
   std::string library;                 ///< absolute path of the plug-in
   std::vector<std::string> libraries;  ///< the framework's, absolute paths, in load order
-  std::string python_module;           ///< the module whose import loads the same libraries; or empty
+  std::string python_module;  ///< the module whose import loads the same libraries; or empty
   bool gpu = false;
   std::string directory;  ///< where the manifest was found
 };
@@ -50,10 +52,11 @@ struct BackendSearch {
 };
 
 /// Looks for plug-ins of `platform` ("" for all) in, by falling priority: `overrides`,
-/// NEUROPOD_BACKEND_PATH (colon-separated), beside libneuropod (`neuropod/backends`), the user's data
-/// folder, NEUROPOD_BASE_DIR (default /usr/local/lib/neuropod). Opens nothing. A candidate outside
-/// `version_range` or of another ABI is listed with the reason. Within a place the newest framework
-/// version comes first.
+/// NEUROPOD_BACKEND_PATH (colon-separated), beside libneuropod (`neuropod/backends`), the user's
+/// data folder, NEUROPOD_BASE_DIR (its `backends` folder; default /usr/local/lib/neuropod). A place
+/// holds plug-in directories, or is one itself. Opens no library. A candidate outside
+/// `version_range`, of another ABI, with a missing library or a broken manifest is listed with the
+/// reason. Within a place the newest framework version comes first; of overrides the last.
 NEUROPOD_EXPORT BackendSearch find_backends(const std::vector<BackendLoadSpec>& overrides,
                                             const std::string& platform,
                                             const std::string& version_range = "*");
@@ -62,7 +65,20 @@ NEUROPOD_EXPORT BackendSearch find_backends(const std::vector<BackendLoadSpec>& 
 /// `~/.local/share`; empty without a home.
 NEUROPOD_EXPORT std::string user_backend_folder();
 
-/// Makes the backend for the package at `neuropod_path`, loading its plug-in if needed.
+/// Says which copy of a framework the host program uses: for a module's name ("torch") the
+/// directory from which the host has imported it or would import it; nothing if it can't. Python
+/// installs one. From then on only plug-ins whose libraries lie in that directory are loaded,
+/// because the host's copy and another can't share a process. Null takes it away. `resolver` is
+/// called on the thread that loads a model, without a lock held. Thread-safe.
+using HostModuleResolver = std::function<std::optional<std::string>(const std::string& module)>;
+NEUROPOD_EXPORT void set_host_module_resolver(HostModuleResolver resolver);
+
+/// Why this process can't load the plug-in beside what it has loaded or could import, with the
+/// remedy; empty if it can. Opens nothing.
+NEUROPOD_EXPORT std::string find_library_conflict(const BackendManifest& manifest);
+
+/// Makes the backend for the package at `neuropod_path`, loading its plug-in if needed; the model
+/// itself isn't loaded yet. Thread-safe.
 /// Errors: backend_not_found (lists every place and candidate with its reason, and what to run),
 /// version_conflict (the process holds another copy of the framework), load_failed (dlopen's own
 /// message).
@@ -70,11 +86,11 @@ NEUROPOD_EXPORT std::unique_ptr<NeuropodBackend> load_backend(
     const std::string& neuropod_path, const std::vector<BackendLoadSpec>& overrides,
     const RuntimeOptions& options);
 
-using BackendFactoryFunction = std::unique_ptr<NeuropodBackend> (*)(const std::string& neuropod_path,
-                                                                    const RuntimeOptions& options);
+using BackendFactoryFunction = std::unique_ptr<NeuropodBackend> (*)(
+    const std::string& neuropod_path, const RuntimeOptions& options);
 
-/// Called by REGISTER_NEUROPOD_BACKEND while a plug-in is opened. Returns true. Thread-safe. A second
-/// registration of a platform is Error(version_conflict).
+/// Called by REGISTER_NEUROPOD_BACKEND while a plug-in is opened. Returns true. Thread-safe. A
+/// second registration of a platform is Error(version_conflict).
 NEUROPOD_EXPORT bool register_backend(const std::string& name, const std::string& type,
                                       const std::string& version, const std::string& abi_version,
                                       BackendFactoryFunction factory);
@@ -84,8 +100,8 @@ NEUROPOD_EXPORT bool register_backend(const std::string& name, const std::string
 #define NEUROPOD_CONCAT_INNER(a, b) a##b
 #define NEUROPOD_CONCAT(a, b) NEUROPOD_CONCAT_INNER(a, b)
 
-/// Registers the backend class `Class` for packages of platform `type`; `version` is the framework's
-/// (semver). Once per plug-in, in a .cc file.
+/// Registers the backend class `Class` for packages of platform `type`; `version` is the
+/// framework's (semver). Once per plug-in, in a .cc file; with or without a semicolon after it.
 #define REGISTER_NEUROPOD_BACKEND(Class, type, version)                                        \
   [[maybe_unused]] static const bool NEUROPOD_CONCAT(neuropod_backend_registered_, __LINE__) = \
       ::neuropod::register_backend(                                                            \
@@ -93,4 +109,4 @@ NEUROPOD_EXPORT bool register_backend(const std::string& name, const std::string
           [](const std::string& neuropod_path, const ::neuropod::RuntimeOptions& options)      \
               -> std::unique_ptr<::neuropod::NeuropodBackend> {                                \
             return std::make_unique<Class>(neuropod_path, options);                            \
-          })
+          });

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "neuropod/base/visibility.hh"
+#include "neuropod/internal/backend_registration.hh"
+
+namespace neuropod {
+
+/// The name of the file that makes a directory a plug-in.
+constexpr const char* kBackendManifestName = "backend.json";
+
+/// Reads and checks `<directory>/backend.json`. Library paths in the result are absolute: relative
+/// ones are relative to the directory. Opens no library and doesn't look whether they exist.
+/// Error(load_failed) names the file, the key, what was expected and what was found.
+NEUROPOD_EXPORT BackendManifest read_backend_manifest(const std::string& directory);
+
+}  // namespace neuropod

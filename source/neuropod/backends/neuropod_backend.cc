@@ -1,0 +1,256 @@
+#include "neuropod/backends/neuropod_backend.hh"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "neuropod/base/error.hh"
+#include "neuropod/base/logging.hh"
+
+namespace neuropod {
+namespace {
+
+// The exception in flight as an Error that names the model. `foreign`: the code of exceptions that
+// aren't ours, which are the framework's.
+Error current_error(const std::string& context, ErrorCode foreign) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.with_context(context);
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kOutOfMemory,
+                 fmt::format("{}: the system has no memory left; smaller or fewer inputs need less",
+                             context));
+  } catch (const std::exception& exception) {
+    return Error(foreign, fmt::format("{}: {}", context, exception.what()));
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread is being cancelled: not an error of the model
+  } catch (...) {
+    return Error(foreign, fmt::format("{}: an exception of an unknown type was thrown", context));
+  }
+}
+
+std::unique_ptr<ModelConfig> read_config(NeuropodLoader& loader, const std::string& path) {
+  const std::unique_ptr<std::istream> config = loader.get_istream_for_file("config.json");
+  if (config == nullptr) {
+    throw_error(ErrorCode::kInvalidPackage,
+                fmt::format("'{}' is no package: it holds no config.json", path));
+  }
+  try {
+    return load_model_config(*config);
+  } catch (const Error& error) {
+    throw error.with_context(fmt::format("package '{}'", path));
+  }
+}
+
+std::unique_ptr<NeuropodLoader> open_package(const std::string& path, bool verify_hashes) {
+  std::unique_ptr<NeuropodLoader> loader = get_loader(path);
+  if (!verify_hashes) return loader;
+  try {
+    verify_manifest(*loader);
+  } catch (const Error& error) {
+    throw error.with_context(fmt::format("package '{}'", path));
+  }
+  return loader;
+}
+
+// Keeps of `outputs` what was asked for.
+void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap* outputs) {
+  for (const std::string& name : requested) {
+    if (outputs->count(name) != 0) continue;
+    std::vector<std::string> returned;
+    for (const auto& output : *outputs) returned.push_back(output.first);
+    std::sort(returned.begin(), returned.end());
+    throw_error(
+        ErrorCode::kSpecMismatch,
+        fmt::format("output '{}' was requested and is in the output spec, but the model "
+                    "returned: {}",
+                    name,
+                    returned.empty() ? "nothing" : fmt::format("{}", fmt::join(returned, ", "))));
+  }
+  if (outputs->size() == requested.size()) return;
+  for (auto output = outputs->begin(); output != outputs->end();) {
+    const bool wanted =
+        std::find(requested.begin(), requested.end(), output->first) != requested.end();
+    output = wanted ? std::next(output) : outputs->erase(output);
+  }
+}
+
+}  // namespace
+
+struct NeuropodBackend::Rep {
+  std::string context;  // "model 'name'"
+  bool check = true;
+
+  std::mutex mutex;  // one load, reset or call of a stateful model at a time
+  std::atomic<bool> loaded{false};
+
+  // Fixed while a model is loaded.
+  std::unique_ptr<const CallPlan> plan;
+  std::vector<NeuropodDevice> input_devices;  // strings stay on the CPU
+  std::vector<std::string> inputs_with_defaults;
+
+  mutable std::atomic<bool> told_of_missing_device{false};
+};
+
+NeuropodBackend::NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options)
+    : neuropod_path_(neuropod_path),
+      options_(options),
+      loader_(open_package(neuropod_path, options.verify_hashes)),
+      model_config_(read_config(*loader_, neuropod_path)),
+      rep_(std::make_unique<Rep>()) {
+  rep_->context = fmt::format("model '{}'", model_config_->name);
+  rep_->check = !options.disable_shape_and_type_checking;
+}
+
+NeuropodBackend::~NeuropodBackend() = default;
+
+void NeuropodBackend::load_model() {
+  std::lock_guard lock(rep_->mutex);
+  if (rep_->loaded) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} is loaded already; load_model() is for models that were opened with "
+                    "load_model_at_construction = false",
+                    rep_->context));
+  }
+  rep_->inputs_with_defaults.clear();
+  try {
+    load_model_internal();
+    const bool current = model_config_->format_version > 0 || options_.strict;
+    rep_->plan = std::make_unique<CallPlan>(model_config_->inputs, model_config_->outputs,
+                                            current ? CallRules::kCurrent : CallRules::kUpstream,
+                                            rep_->inputs_with_defaults);
+    rep_->input_devices.clear();
+    for (const TensorSpec& input : model_config_->inputs) {
+      const auto wanted = model_config_->input_tensor_device.find(input.name);
+      const bool on_cpu =
+          input.type == STRING_TENSOR ||
+          (wanted != model_config_->input_tensor_device.end() && wanted->second == DeviceType::CPU);
+      rep_->input_devices.push_back(on_cpu ? NeuropodDevice(Device::CPU) : model_device());
+    }
+  } catch (...) {
+    throw current_error(fmt::format("can't load {} from '{}'", rep_->context, neuropod_path_),
+                        ErrorCode::kLoadFailed);
+  }
+  rep_->loaded = true;
+}
+
+void NeuropodBackend::reset() {
+  if (!model_config_->stateful) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} can't be reset: its package doesn't say that it keeps state between "
+                    "calls (\"stateful\": true in config.json)",
+                    rep_->context));
+  }
+  std::lock_guard lock(rep_->mutex);
+  if (!rep_->loaded) return;
+  try {
+    reset_internal();
+  } catch (...) {
+    throw current_error(fmt::format("can't reset {}", rep_->context), ErrorCode::kLoadFailed);
+  }
+}
+
+std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer(
+    const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) {
+  if (!rep_->loaded) {
+    throw_error(ErrorCode::kInvalidArgument,
+                fmt::format("{} isn't loaded; call load_model() before infer()", rep_->context));
+  }
+  std::unique_lock<std::mutex> turn;
+  if (model_config_->stateful) turn = std::unique_lock(rep_->mutex);
+
+  std::optional<Error> failure;
+  try {
+    return infer_loaded(inputs, requested_outputs);
+  } catch (...) {
+    failure = current_error(rep_->context, ErrorCode::kModelError);
+  }
+  // A second try would find a stateful model in another state.
+  if (failure->code() != ErrorCode::kOutOfMemory || model_config_->stateful) throw *failure;
+  try {
+    get_tensor_allocator()->trim();
+    return infer_loaded(inputs, requested_outputs);
+  } catch (...) {
+    throw current_error(rep_->context, ErrorCode::kModelError);
+  }
+}
+
+std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
+    const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) {
+  const CallPlan& plan = *rep_->plan;
+  BoundInputs bound(plan.num_inputs());
+  SymbolBindings symbols(plan.num_symbols());
+  plan.bind(inputs, &bound);
+  if (rep_->check) plan.check_inputs(bound, &symbols);
+  if (!requested_outputs.empty()) plan.check_requested(requested_outputs);
+
+  std::vector<std::shared_ptr<NeuropodValue>> moved;
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (bound[i] != nullptr && (*bound[i])->as_tensor()->get_device() != rep_->input_devices[i]) {
+      move_input(i, &bound, &moved);
+    }
+  }
+
+  std::unique_ptr<NeuropodValueMap> outputs = infer_internal(bound, requested_outputs);
+  if (outputs == nullptr) throw_error(ErrorCode::kModelError, "the backend returned no outputs");
+  if (!requested_outputs.empty()) keep_requested(requested_outputs, outputs.get());
+  if (rep_->check) plan.check_outputs(*outputs, requested_outputs, &symbols);
+  return outputs;
+}
+
+// Puts input `index` where the package wants it. `moved` owns what is made for this call.
+void NeuropodBackend::move_input(size_t index, BoundInputs* bound,
+                                 std::vector<std::shared_ptr<NeuropodValue>>* moved) {
+  const NeuropodDevice target = rep_->input_devices[index];
+  // The bindings point into it.
+  if (moved->capacity() == 0) moved->reserve(bound->size());
+  try {
+    std::shared_ptr<NeuropodTensor> tensor(*(*bound)[index], (*(*bound)[index])->as_tensor());
+    // Only the framework that made a tensor can read its device's memory.
+    if (tensor->get_device() != Device::CPU) tensor = tensor->to(Device::CPU);
+    if (target != Device::CPU) tensor = get_tensor_allocator()->copy_to_device(*tensor, target);
+    moved->push_back(std::move(tensor));
+  } catch (const Error& error) {
+    throw error.with_context(
+        fmt::format("input '{}' can't be moved to its device", model_config_->inputs[index].name));
+  }
+  bound->set(index, &moved->back());
+}
+
+std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_internal(const BoundInputs& inputs,
+                                                                  const std::vector<std::string>&) {
+  return infer_internal(inputs);
+}
+
+std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_internal(const BoundInputs&) {
+  throw_error(ErrorCode::kLoadFailed, "the backend implements neither form of infer_internal()");
+}
+
+void NeuropodBackend::reset_internal() { load_model_internal(); }
+
+bool NeuropodBackend::has_device(NeuropodDevice device) const { return device == Device::CPU; }
+
+NeuropodDevice NeuropodBackend::model_device() const {
+  if (options_.visible_device == Device::CPU) return Device::CPU;
+  if (has_device(options_.visible_device)) return options_.visible_device;
+  if (!rep_->told_of_missing_device.exchange(true)) {
+    log(LogLevel::kDebug, fmt::format("{}: there is no device {} here, \"GPU\" means the CPU",
+                                      rep_->context, options_.visible_device));
+  }
+  return Device::CPU;
+}
+
+void NeuropodBackend::input_has_default(const std::string& name) {
+  rep_->inputs_with_defaults.push_back(name);
+}
+
+}  // namespace neuropod

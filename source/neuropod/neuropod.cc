@@ -1,0 +1,57 @@
+#include "neuropod/neuropod.hh"
+
+#include <utility>
+
+namespace neuropod {
+
+Neuropod::Neuropod(const std::string& neuropod_path, const RuntimeOptions& options)
+    : Neuropod(neuropod_path, std::vector<BackendLoadSpec>{}, options) {}
+
+Neuropod::Neuropod(const std::string& neuropod_path,
+                   const std::vector<BackendLoadSpec>& backend_overrides,
+                   const RuntimeOptions& options)
+    : backend_(load_backend(neuropod_path, backend_overrides, options)) {
+  if (options.load_model_at_construction) backend_->load_model();
+}
+
+Neuropod::Neuropod(const std::string& neuropod_path, std::shared_ptr<NeuropodBackend> backend)
+    : backend_(std::move(backend)) {
+  if (backend_ == nullptr) {
+    throw_error(ErrorCode::kInvalidArgument, "the backend for '" + neuropod_path + "' is null");
+  }
+}
+
+Neuropod::~Neuropod() = default;
+Neuropod::Neuropod(const Neuropod&) = default;
+Neuropod& Neuropod::operator=(const Neuropod&) = default;
+// A move copies, so that what was moved from stays usable.
+Neuropod::Neuropod(Neuropod&& other) noexcept : backend_(other.backend_) {}
+Neuropod& Neuropod::operator=(Neuropod&& other) noexcept {
+  backend_ = other.backend_;
+  return *this;
+}
+
+void Neuropod::load_model() { backend_->load_model(); }
+
+std::unique_ptr<NeuropodValueMap> Neuropod::infer(
+    const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) const {
+  return backend_->infer(inputs, requested_outputs);
+}
+
+void Neuropod::reset() { backend_->reset(); }
+
+const std::vector<TensorSpec>& Neuropod::get_inputs() const { return backend_->get_inputs(); }
+
+const std::vector<TensorSpec>& Neuropod::get_outputs() const { return backend_->get_outputs(); }
+
+const std::string& Neuropod::get_name() const { return backend_->get_name(); }
+
+const std::string& Neuropod::get_platform() const { return backend_->get_platform(); }
+
+const ModelConfig& Neuropod::get_config() const { return backend_->get_config(); }
+
+std::shared_ptr<NeuropodTensorAllocator> Neuropod::get_tensor_allocator() const {
+  return backend_->get_tensor_allocator();
+}
+
+}  // namespace neuropod
