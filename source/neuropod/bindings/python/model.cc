@@ -1,0 +1,244 @@
+#include "neuropod/bindings/python/model.hh"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "neuropod/bindings/python/lent_memory.hh"
+#include "neuropod/bindings/python/module.hh"
+#include "neuropod/bindings/python/package.hh"
+#include "neuropod/bindings/python/tensor_out.hh"
+
+namespace neuropod::python {
+namespace {
+
+Neuropod load(const std::string& path, const std::vector<BackendLoadSpec>& overrides,
+              const RuntimeOptions& options) {
+  nb::gil_scoped_release no_gil;
+  return Neuropod(path, overrides, options);
+}
+
+NameIndex index_of(const std::vector<TensorSpec>& specs) {
+  std::vector<std::string> names;
+  for (const TensorSpec& spec : specs) names.push_back(spec.name);
+  return NameIndex(names);
+}
+
+std::string_view utf8_of(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+  if (!utf8) {
+    PyErr_Clear();
+    throw_error(ErrorCode::kInvalidArgument,
+                "a tensor's name holds a lone surrogate; it must be UTF-8");
+  }
+  return {utf8, static_cast<size_t>(size)};
+}
+
+/// The items of a mapping, held, because converting a value can run code that changes the mapping.
+std::vector<std::pair<nb::object, nb::object>> items_of(nb::handle mapping) {
+  std::vector<std::pair<nb::object, nb::object>> items;
+  if (PyDict_CheckExact(mapping.ptr())) {
+    items.reserve(static_cast<size_t>(PyDict_GET_SIZE(mapping.ptr())));
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(mapping.ptr(), &position, &key, &value)) {
+      items.emplace_back(nb::borrow(key), nb::borrow(value));
+    }
+    return items;
+  }
+  if (!nb::hasattr(mapping, "keys") || !PyMapping_Check(mapping.ptr())) {
+    throw_error(ErrorCode::kInvalidArgument,
+                fmt::format("inputs is expected to be a dict of tensors by name, but is a {}",
+                            Py_TYPE(mapping.ptr())->tp_name));
+  }
+  for (nb::handle key : nb::steal(PyMapping_Keys(mapping.ptr()))) {
+    items.emplace_back(nb::borrow(key), nb::borrow(mapping[key]));
+  }
+  return items;
+}
+
+RuntimeOptions make_options(bool use_ope, int visible_device, bool load_model_at_construction,
+                            bool disable_shape_and_type_checking, bool verify_hashes, int threads,
+                            bool strict, bool free_memory_every_cycle,
+                            const std::string& control_queue_name) {
+  RuntimeOptions options;
+  options.use_ope = use_ope;
+  options.ope_options.free_memory_every_cycle = free_memory_every_cycle;
+  options.ope_options.control_queue_name = control_queue_name;
+  options.visible_device = visible_device;
+  options.load_model_at_construction = load_model_at_construction;
+  options.disable_shape_and_type_checking = disable_shape_and_type_checking;
+  options.verify_hashes = verify_hashes;
+  options.threads = threads;
+  options.strict = strict;
+  return options;
+}
+
+}  // namespace
+
+Model::Model(const std::string& path, const std::vector<BackendLoadSpec>& overrides,
+             const RuntimeOptions& options)
+    : neuropod_(load(path, overrides, options)),
+      allocator_(neuropod_.get_tensor_allocator()),
+      check_dtypes_(!options.disable_shape_and_type_checking),
+      input_names_(index_of(neuropod_.get_inputs())) {
+  for (const TensorSpec& spec : neuropod_.get_outputs())
+    output_names_.push_back(nb::cast(spec.name));
+}
+
+nb::dict Model::infer(nb::handle inputs, nb::handle requested) const {
+  drop_released();
+  const std::vector<std::string> names = names_from(requested);
+  const NeuropodValueMap values = values_from(inputs);
+  std::unique_ptr<NeuropodValueMap> outputs;
+  {
+    nb::gil_scoped_release no_gil;
+    outputs = neuropod_.infer(values, names);
+  }
+  return arrays_from(*outputs, names);
+}
+
+NeuropodValueMap Model::values_from(nb::handle inputs) const {
+  NeuropodValueMap values;
+  for (const auto& [name, value] : items_of(inputs)) add_value(name.ptr(), value.ptr(), &values);
+  return values;
+}
+
+void Model::add_value(PyObject* name, PyObject* value, NeuropodValueMap* values) const {
+  if (!PyUnicode_Check(name)) {
+    throw_error(ErrorCode::kInvalidArgument,
+                fmt::format("model '{}': the name of an input is expected to be a str, but is a {}",
+                            neuropod_.get_name(), Py_TYPE(name)->tp_name));
+  }
+  const std::string_view key = utf8_of(name);
+  const size_t index = input_names_.find(key);
+  if (index == NameIndex::kNotFound) {
+    // The core refuses it together with all other unknown names; the value is never looked at.
+    values->emplace(key, allocator_->allocate_tensor({}, UINT8_TENSOR));
+    return;
+  }
+  const InputSlot slot{neuropod_.get_name(), key, &neuropod_.get_inputs()[index], check_dtypes_};
+  values->emplace(key, tensor_from_python(value, slot, *allocator_));
+}
+
+std::vector<std::string> Model::names_from(nb::handle requested) const {
+  std::vector<std::string> names;
+  if (requested.is_none()) return names;
+  if (PyUnicode_Check(requested.ptr()) || PyBytes_Check(requested.ptr())) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        "requested_outputs is expected to be a list of names, but is one string; put it in a list");
+  }
+  const nb::object items = nb::steal(PySequence_Tuple(requested.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  for (nb::handle item : nb::borrow<nb::tuple>(items)) {
+    if (!PyUnicode_Check(item.ptr())) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  fmt::format("requested_outputs is expected to hold names, but holds a {}",
+                              Py_TYPE(item.ptr())->tp_name));
+    }
+    names.emplace_back(utf8_of(item.ptr()));
+  }
+  return names;
+}
+
+nb::dict Model::arrays_from(const NeuropodValueMap& outputs,
+                            const std::vector<std::string>& requested) const {
+  nb::dict arrays;
+  const auto add = [&](PyObject* name, const std::shared_ptr<NeuropodValue>& value) {
+    const nb::object array = nb::steal(array_from_tensor(value));
+    if (PyDict_SetItem(arrays.ptr(), name, array.ptr()) < 0) throw nb::python_error();
+  };
+  if (!requested.empty()) {
+    for (const std::string& name : requested) {
+      const auto output = outputs.find(name);
+      if (output != outputs.end()) add(nb::cast(name).ptr(), output->second);
+    }
+    return arrays;
+  }
+  const std::vector<TensorSpec>& specs = neuropod_.get_outputs();
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const auto output = outputs.find(specs[i].name);
+    if (output != outputs.end()) add(output_names_[i].ptr(), output->second);
+  }
+  if (nb::len(arrays) == outputs.size()) return arrays;
+  // Without checks a model may return more than its spec says.
+  for (const auto& [name, value] : outputs) {
+    const nb::object key = nb::cast(name);
+    if (!arrays.contains(key)) add(key.ptr(), value);
+  }
+  return arrays;
+}
+
+void Model::load_model() {
+  nb::gil_scoped_release no_gil;
+  neuropod_.load_model();
+}
+
+void Model::reset() {
+  nb::gil_scoped_release no_gil;
+  neuropod_.reset();
+}
+
+nb::dict Model::allocator_stats() const {
+  const AllocatorStats stats = allocator_->stats();
+  nb::dict result;
+  result["system_allocations"] = stats.system_allocations;
+  result["reused"] = stats.reused;
+  result["live_bytes"] = stats.live_bytes;
+  result["peak_live_bytes"] = stats.peak_live_bytes;
+  result["kept_bytes"] = stats.kept_bytes;
+  result["transfers"] = stats.transfers;
+  result["transferred_bytes"] = stats.transferred_bytes;
+  return result;
+}
+
+void bind_model(nb::module_& module) {
+  nb::class_<Model>(module, "Model", "A loaded package. `neuropod.Neuropod` documents the methods.")
+      .def(
+          "__init__",
+          [](Model* self, nb::handle path, const std::vector<BackendLoadSpec>& overrides,
+             bool use_ope, int visible_device, bool load_model_at_construction,
+             bool disable_shape_and_type_checking, bool verify_hashes, int threads, bool strict,
+             bool free_memory_every_cycle, const std::string& control_queue_name) {
+            new (self) Model(package_path(path), overrides,
+                             make_options(use_ope, visible_device, load_model_at_construction,
+                                          disable_shape_and_type_checking, verify_hashes, threads,
+                                          strict, free_memory_every_cycle, control_queue_name));
+          },
+          nb::arg("path"), nb::arg("backend_overrides") = std::vector<BackendLoadSpec>(),
+          nb::kw_only(), nb::arg("use_ope") = false,
+          nb::arg("visible_device") = static_cast<int>(Device::GPU0),
+          nb::arg("load_model_at_construction") = true,
+          nb::arg("disable_shape_and_type_checking") = false, nb::arg("verify_hashes") = true,
+          nb::arg("threads") = 0, nb::arg("strict") = false,
+          nb::arg("free_memory_every_cycle") = true, nb::arg("control_queue_name") = "",
+          nb::sig("def __init__(self, path: PathLike, backend_overrides: "
+                  "collections.abc.Sequence[BackendLoadSpec] = ..., *, use_ope: bool = False, "
+                  "visible_device: int = 0, load_model_at_construction: bool = True, "
+                  "disable_shape_and_type_checking: bool = False, verify_hashes: bool = True, "
+                  "threads: int = 0, strict: bool = False, free_memory_every_cycle: bool = True, "
+                  "control_queue_name: str = '') -> None"))
+      .def("infer", &Model::infer, nb::arg("inputs"),
+           nb::arg("requested_outputs").none() = nb::none(),
+           nb::sig("def infer(self, inputs: collections.abc.Mapping[str, typing.Any], "
+                   "requested_outputs: "
+                   "collections.abc.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"))
+      .def("load_model", &Model::load_model)
+      .def("reset", &Model::reset)
+      .def("get_name", [](const Model& self) { return self.neuropod().get_name(); })
+      .def("get_platform", [](const Model& self) { return self.neuropod().get_platform(); })
+      .def("get_inputs", [](const Model& self) { return self.neuropod().get_inputs(); })
+      .def("get_outputs", [](const Model& self) { return self.neuropod().get_outputs(); })
+      .def(
+          "get_config", [](const Model& self) { return config_dict(self.neuropod().get_config()); },
+          nb::sig("def get_config(self) -> dict[str, typing.Any]"))
+      .def("allocator_stats", &Model::allocator_stats,
+           nb::sig("def allocator_stats(self) -> dict[str, int]"));
+}
+
+}  // namespace neuropod::python
