@@ -1,0 +1,89 @@
+"""Configuring and compiling a plug-in, with its progress and a log."""
+
+import re
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Final
+
+from neuropod.backend_installer.errors import BackendInstallError
+from neuropod.backend_installer.framework import Framework
+from neuropod.backend_installer.sources import PluginSources
+from neuropod.backend_installer.toolchain import Toolchain, parallel_jobs
+
+Report = Callable[[str], None]
+
+_LOG_LINES: Final = 25
+# "[3/7] Building CXX object …/torch_backend.cc.o" (Ninja), "[ 42%] Building CXX object …" (make).
+_STEP: Final = re.compile(r"\[ *(\d+/\d+|\d+%)\] (Building|Linking) \w+ .*?([^/ ]+?)(?:\.o)?$")
+
+
+def build_plugin(
+    sources: PluginSources,
+    framework: Framework,
+    toolchain: Toolchain,
+    build_folder: Path,
+    log_path: Path,
+    report: Report,
+) -> Path:
+    """Builds in `build_folder` (which is made) and returns the folder of the finished plug-in.
+
+    BackendInstallError holds the end of the log; the whole log stays at `log_path`.
+    """
+    configure = [
+        toolchain.cmake,
+        *("-S", str(sources.folder), "-B", str(build_folder), "-G", toolchain.generator),
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
+        f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
+        f"-DFRAMEWORK_VERSION={framework.semver}",
+    ]
+    build = [toolchain.cmake, "--build", str(build_folder), "--parallel", str(parallel_jobs())]
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    with log_path.open("w") as log:
+        _run("configuring", configure, toolchain, log, report)
+        _run("compiling", build, toolchain, log, report)
+    found = sorted((build_folder / "lib" / "neuropod" / "backends").glob("*/backend.json"))
+    if len(found) != 1:
+        raise BackendInstallError(
+            f"building {sources.folder} made {len(found)} plug-ins, not one; log: {log_path}"
+        )
+    return found[0].parent
+
+
+def _run(what: str, command: list[str], toolchain: Toolchain, log: IO[str], report: Report) -> None:
+    started = time.monotonic()
+    tail: deque[str] = deque(maxlen=_LOG_LINES)
+    report(f"{what} …")
+    log.write(f"$ {' '.join(command)}\n")
+    process = subprocess.Popen(
+        command,
+        env=toolchain.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            log.write(line)
+            tail.append(line.rstrip())
+            step = _STEP.search(line.rstrip())
+            if step is not None:
+                verb = "linking" if step[2] == "Linking" else "compiling"
+                report(f"[{step[1]}] {verb} {step[3]} ({time.monotonic() - started:.0f} s)")
+        status = process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+    if status != 0:
+        log.flush()
+        raise BackendInstallError(
+            f"{what} the plug-in failed (exit code {status}); whole log: {log.name}; it ends:\n"
+            + "\n".join(tail)
+        )

@@ -1,0 +1,1 @@
+"""Packagers of the frameworks, one folder each."""

@@ -1,0 +1,31 @@
+"""Zip archives that depend on nothing but the files' names and contents."""
+
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Final
+
+from neuropod.packaging.manifest import list_files
+
+_ENTRY_TIME: Final = (2000, 1, 1, 0, 0, 0)
+_ENTRY_MODE: Final = 0o100644 << 16
+_UNIX: Final = 3
+_COPY_BYTES: Final = 1 << 20
+
+
+def write_archive(folder: Path, archive: Path, compression: int = zipfile.ZIP_DEFLATED) -> None:
+    """Writes the files of `folder` into a new zip at `archive`.
+
+    Entries are sorted by name, and all have the same time and permissions: time zone, umask, the
+    order of the folder and the clock leave no trace.
+    """
+    with zipfile.ZipFile(archive, "x", compression=compression, allowZip64=True) as output:
+        for name in list_files(folder):
+            path = folder / name
+            entry = zipfile.ZipInfo(name, _ENTRY_TIME)
+            entry.compress_type = compression
+            entry.create_system = _UNIX
+            entry.external_attr = _ENTRY_MODE
+            entry.file_size = path.stat().st_size
+            with path.open("rb") as source, output.open(entry, "w") as target:
+                shutil.copyfileobj(source, target, _COPY_BYTES)

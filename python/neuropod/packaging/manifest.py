@@ -1,0 +1,33 @@
+"""`manifest.json`: the hash of every file, compared when a package is loaded."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Final
+
+MANIFEST_NAME: Final = "manifest.json"
+_MANIFEST_VERSION = 1
+
+
+def sha256_of_file(path: Path | str) -> str:
+    """Hex SHA-256 of a file's content, read in pieces."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def list_files(folder: Path) -> list[str]:
+    """Every file below `folder`, by its path relative to it with '/', sorted."""
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+
+
+def write_manifest(package: Path) -> None:
+    """Writes `manifest.json` over every other file that is in `package` now."""
+    hashes = {
+        name: sha256_of_file(package / name)
+        for name in list_files(package)
+        if name != MANIFEST_NAME
+    }
+    content = {"files": hashes, "manifest_version": _MANIFEST_VERSION}
+    (package / MANIFEST_NAME).write_text(json.dumps(content, indent=4, sort_keys=True))

@@ -1,0 +1,1 @@
+"""Module paths that existing applications import; thin, everything is elsewhere."""
