@@ -12,6 +12,8 @@ failed=()
 ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" \
   "${ctest_args[@]}" || failed+=("ctest")
 
+.venv/bin/python tools/plugin_build.py test || failed+=("plug-ins' ctest")
+
 .venv/bin/python -m pytest "${pytest_args[@]}" || failed+=("pytest")
 
 if ((${#failed[@]})); then
