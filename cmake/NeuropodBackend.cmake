@@ -9,13 +9,14 @@ include_guard(GLOBAL)
 #   [LINK <targets or libraries…>] what it is compiled against
 #   [LIBRARIES <paths…>]           the framework's shared libraries, absolute, in the order to open them
 #   [PYTHON_MODULE <module>]       the Python module whose import loads the same libraries
+#   [DIRECTORY <folder>]           where the plug-in is made (default:
+#                                  <build>/lib/neuropod/backends/<name>)
 #   [GPU])
 #
-# Makes a target `name` and, beside it, a directory lib/neuropod/backends/<name>/ that holds
-# backend.json and the shared library: the plug-in. `install(DIRECTORY …)` or copying that directory is
-# all an installation takes.
+# Makes a target `name` and a directory that holds backend.json and the shared library: the plug-in.
+# `install(DIRECTORY …)` or copying that directory is all an installation takes.
 function(neuropod_add_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "PLATFORM;FRAMEWORK;FRAMEWORK_VERSION;PYTHON_MODULE"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GPU" "PLATFORM;FRAMEWORK;FRAMEWORK_VERSION;PYTHON_MODULE;DIRECTORY"
                         "SOURCES;LINK;LIBRARIES")
   foreach(required PLATFORM FRAMEWORK FRAMEWORK_VERSION SOURCES)
     if(NOT arg_${required})
@@ -24,6 +25,9 @@ function(neuropod_add_backend name)
   endforeach()
 
   set(directory "${CMAKE_BINARY_DIR}/lib/neuropod/backends/${name}")
+  if(arg_DIRECTORY)
+    set(directory "${arg_DIRECTORY}")
+  endif()
   add_library(${name} MODULE ${arg_SOURCES})
   if(TARGET neuropod_build_settings)
     target_link_libraries(${name} PRIVATE neuropod_build_settings neuropod)
