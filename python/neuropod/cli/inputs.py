@@ -140,9 +140,8 @@ def _fit_to_spec(array: Array, spec: Mapping[str, Any], path: Path, mode: str) -
     fitted = array
     if fitted.ndim == 2 and len(shape) in (3, 4) and shape[-1] == 1:
         fitted = fitted[..., None]
-    if (fitted.ndim == 3 and len(shape) == 4 and shape[0] in (1, None)) or (
-        fitted.ndim == 3 and len(shape) == 4 and isinstance(shape[0], str)
-    ):
+    takes_one = len(shape) == 4 and (shape[0] in (1, None) or isinstance(shape[0], str))
+    if fitted.ndim == 3 and takes_one:
         fitted = fitted[None]
     fits = len(shape) == fitted.ndim and all(
         not isinstance(want, int) or want == size
