@@ -19,7 +19,8 @@ configure_package_config_file(cmake/NeuropodConfig.cmake.in "${PROJECT_BINARY_DI
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/NeuropodConfigVersion.cmake"
                                  COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/NeuropodConfig.cmake" "${PROJECT_BINARY_DIR}/NeuropodConfigVersion.cmake"
-              cmake/NeuropodBackend.cmake DESTINATION "${cmake_dir}")
+              cmake/NeuropodBackend.cmake cmake/NeuropodContractSuite.cmake
+        DESTINATION "${cmake_dir}")
 
 foreach(folder . base backends core internal package serialization conversions)
   file(GLOB headers CONFIGURE_DEPENDS "source/neuropod/${folder}/*.hh")
@@ -35,6 +36,9 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/lib/neuropod/backends/" DESTINATION
         "${CMAKE_INSTALL_LIBDIR}/neuropod/backends")
 # Plug-ins that are compiled against the user's framework travel as sources.
 install(DIRECTORY source/neuropod/backends/torchscript DESTINATION "${CMAKE_INSTALL_DATADIR}/neuropod/backends")
-if(EXISTS "${PROJECT_SOURCE_DIR}/source/neuropod/testing/contract_suite")
-  install(DIRECTORY source/neuropod/testing/contract_suite DESTINATION "${CMAKE_INSTALL_DATADIR}/neuropod")
-endif()
+# The suite's includes start at this folder.
+set(suite "${CMAKE_INSTALL_DATADIR}/neuropod/contract_suite/neuropod/testing")
+install(DIRECTORY source/neuropod/testing/contract_suite DESTINATION "${suite}"
+        PATTERN CMakeLists.txt EXCLUDE PATTERN echo_fixtures.cmake EXCLUDE)
+install(FILES source/neuropod/testing/package_on_disk.hh source/neuropod/testing/package_on_disk.cc
+        DESTINATION "${suite}")
