@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import neuropod
+from neuropod.backend_installer.errors import BackendInstallError
 from neuropod.cli import backends, info, run
 from neuropod.cli.exit_codes import ExitCode, UsageError, exit_code_of
 from neuropod.errors import NeuropodError
@@ -36,8 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.DONE
     except UsageError as error:
         return _fail(str(error), ExitCode.WRONG_USAGE, args.debug)
-    except NeuropodError as error:
+    except BackendInstallError as error:
         return _fail(error.message, exit_code_of(error.code), args.debug)
+    except NeuropodError as error:
+        return _fail(_one_line(error.message), exit_code_of(error.code), args.debug)
     except OSError as error:
         return _fail(_os_error_text(error), ExitCode.WRONG_USAGE, args.debug)
 
@@ -57,6 +60,11 @@ def _make_parser() -> argparse.ArgumentParser:
     for module in (info, run, backends):
         module.add_parser(commands, common)
     return parser
+
+
+def _one_line(message: str) -> str:
+    """A framework's own message may have many lines; --debug shows them as they are."""
+    return " ".join(message.split())
 
 
 def _fail(message: str, code: ExitCode, debug: bool) -> int:
