@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CLANG_TIDY = ROOT / ".venv" / "bin" / "clang-tidy"
 STATE = ROOT / "build" / "lint"
+_DATABASE = "compile_commands.json"
 _LAUNCHER = re.compile(r"^\S*ccache\s+")
 
 
@@ -81,8 +82,10 @@ def compile_commands() -> dict[str, str]:
     """
     commands: dict[str, str] = {}
     entries = []
-    for database in sorted((ROOT / "build").glob("**/compile_commands.json"), key=_release_first):
-        if database.parent == STATE or {"asan", "tsan", "dev", "ci"} & set(database.parts):
+    databases = [ROOT / "build" / "release" / _DATABASE]
+    databases += sorted((ROOT / "build" / "plugins").glob(f"*/{_DATABASE}"))
+    for database in databases:
+        if not database.is_file():
             continue
         for entry in json.loads(database.read_text()):
             path = Path(entry["directory"], entry["file"]).resolve()
@@ -92,12 +95,8 @@ def compile_commands() -> dict[str, str]:
                 commands[name] = entry["command"]
                 entries.append({**entry, "file": str(path)})
     STATE.mkdir(parents=True, exist_ok=True)
-    (STATE / "compile_commands.json").write_text(json.dumps(entries))
+    (STATE / _DATABASE).write_text(json.dumps(entries))
     return commands
-
-
-def _release_first(database: Path) -> tuple[bool, str]:
-    return database.parent.name != "release", str(database)
 
 
 class PassedFiles:
