@@ -59,8 +59,16 @@ class CountingMemory : public DeviceMemory {
 
 class MemoryPoolTest : public ::testing::Test {
  protected:
+  // A second release does nothing while the pool lives, so tests needn't release what they don't test.
+  ~MemoryPoolTest() override {
+    if (pool_) {
+      for (const MemoryPool::Block& block : blocks_) release(block);
+    }
+  }
+
   MemoryPool::Block allocate(size_t bytes, NeuropodDevice device = Device::CPU) {
-    return pool_->allocate(bytes, device);
+    blocks_.push_back(pool_->allocate(bytes, device));
+    return blocks_.back();
   }
   static void release(const MemoryPool::Block& block) { block.release(block.data); }
   void allocate_and_release(size_t bytes, NeuropodDevice device = Device::CPU) {
@@ -68,6 +76,7 @@ class MemoryPoolTest : public ::testing::Test {
   }
   AllocatorStats stats() const { return pool_->stats(); }
 
+  std::vector<MemoryPool::Block> blocks_;
   milliseconds now_{1000};
   std::shared_ptr<CountingMemory> memory_ = std::make_shared<CountingMemory>();
   std::shared_ptr<MemoryPool> pool_ = MemoryPool::create(memory_, [this] { return now_; });
