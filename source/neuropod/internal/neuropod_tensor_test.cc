@@ -66,7 +66,7 @@ TEST_F(NeuropodTensorTest, KnowsShapeCountAndStrides) {
 
 // Every dtype with every rank from 0 to 6, empty ones included: write, read, compare, print.
 template <typename T>
-void check_dtype(NeuropodTensorAllocator& allocator, T value) {
+void check_dtype(NeuropodTensorAllocator& allocator, const T& value) {
   for (size_t rank = 0; rank <= 6; ++rank) {
     for (const int64_t last : {2, 0}) {
       std::vector<int64_t> dims(rank, 2);

@@ -42,6 +42,7 @@ class StringProxy {
 
   /// Copies the content of the other element, which may be the same tensor's.
   const StringProxy& operator=(const StringProxy& other) const {
+    if (this == &other) return *this;
     return *this = std::string(other.view());
   }
   template <typename Other>

@@ -129,8 +129,9 @@ TEST_F(TensorAccessorTest, StringElementsReadWriteAndCompare) {
   EXPECT_TRUE(strings[1][1] == strings[0][0]);
   EXPECT_TRUE(strings[1][1] == "literal");
   EXPECT_TRUE("literal" == strings[1][1]);
-  EXPECT_TRUE(strings[1][1] != std::string("other"));
-  EXPECT_TRUE(std::string("a") < strings[1][1]);
+  const std::string before = "a";
+  EXPECT_TRUE(strings[1][1] != before);
+  EXPECT_TRUE(before < strings[1][1]);
   EXPECT_TRUE(strings[1][1] < strings[1][0]);
   std::ostringstream out;
   out << strings[1][0];

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "neuropod/base/error.hh"
+#include "neuropod/internal/neuropod_loader.hh"
+#include "neuropod/package/package_path.hh"
+
+namespace neuropod {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kManifestName[] = "manifest.json";
+constexpr int kManifestVersion = 1;
+constexpr int kDeepestNesting = 16;
+constexpr uint64_t kLargestManifest = uint64_t{64} << 20;
+// Below this a thread costs more than it saves.
+constexpr uint64_t kWorthAThread = uint64_t{4} << 20;
+constexpr size_t kMostThreads = 4;
+
+[[noreturn]] void fail(ErrorCode code, const std::string& problem) {
+  throw_error(code, fmt::format("{}: {}", kManifestName, problem));
+}
+
+[[noreturn]] void fail_corrupt(const std::string& problem) {
+  throw_error(ErrorCode::kCorruptPackage,
+              problem +
+                  "; the package was changed or damaged after it was made: get it again, or load "
+                  "it with verify_hashes=false if that was on purpose");
+}
+
+bool is_sha256(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+Json parse(const std::string& text) {
+  const auto limit_depth = [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kDeepestNesting) fail(ErrorCode::kInvalidPackage, "is nested too deeply");
+    return true;
+  };
+  try {
+    return Json::parse(text, limit_depth);
+  } catch (const Json::exception& exception) {
+    fail(ErrorCode::kCorruptPackage, fmt::format("is no valid JSON: {}", exception.what()));
+  }
+}
+
+// Name to hash, sorted by name.
+std::map<std::string, std::string> read_manifest(NeuropodLoader& loader) {
+  if (loader.get_file_size(kManifestName) > kLargestManifest) {
+    fail(ErrorCode::kInvalidPackage, "is larger than 64 MiB");
+  }
+  const Json json = parse(loader.read_file(kManifestName));
+  if (!json.is_object()) fail(ErrorCode::kInvalidPackage, "must hold an object");
+  const auto version = json.find("manifest_version");
+  if (version == json.end() || !version->is_number_integer() || *version != kManifestVersion) {
+    fail(ErrorCode::kInvalidPackage,
+         fmt::format("'manifest_version' must be {}; a later version needs a later Neuropod",
+                     kManifestVersion));
+  }
+  const auto files = json.find("files");
+  if (files == json.end() || !files->is_object()) {
+    fail(ErrorCode::kInvalidPackage, "'files' must be an object of names and hashes");
+  }
+  std::map<std::string, std::string> hashes;
+  for (const auto& [name, hash] : files->items()) {
+    const std::string unsafe = why_unsafe_path(name);
+    if (!unsafe.empty()) {
+      fail(ErrorCode::kInvalidPackage, fmt::format("files['{}']: the name {}", name, unsafe));
+    }
+    if (!hash.is_string() || !is_sha256(hash.get_ref<const std::string&>())) {
+      fail(ErrorCode::kInvalidPackage,
+           fmt::format("files['{}'] must be a SHA-256 in 64 lowercase hex digits", name));
+    }
+    hashes.emplace(name, hash.get<std::string>());
+  }
+  return hashes;
+}
+
+struct HashTask {
+  std::string name;
+  std::string expected;
+  uint64_t size = 0;
+  std::string actual;
+  std::exception_ptr error;
+};
+
+void run_tasks(NeuropodLoader& loader, const std::vector<HashTask*>& tasks,
+               std::atomic<size_t>* next) {
+  for (size_t i = (*next)++; i < tasks.size(); i = (*next)++) {
+    try {
+      tasks[i]->actual = loader.get_hash_for_file(tasks[i]->name);
+    } catch (...) {
+      tasks[i]->error = std::current_exception();
+    }
+  }
+}
+
+// Computes the hashes, the largest files first so that threads end together.
+void hash_files(NeuropodLoader& loader, std::vector<HashTask>* tasks) {
+  std::vector<HashTask*> order;
+  size_t worth_a_thread = 0;
+  for (HashTask& task : *tasks) {
+    order.push_back(&task);
+    worth_a_thread += task.size >= kWorthAThread;
+  }
+  std::sort(order.begin(), order.end(),
+            [](const HashTask* a, const HashTask* b) { return a->size > b->size; });
+  const size_t threads =
+      std::min({kMostThreads, worth_a_thread, size_t{std::thread::hardware_concurrency()}});
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> others;
+  try {
+    while (others.size() + 1 < threads) {
+      others.emplace_back([&] { run_tasks(loader, order, &next); });
+    }
+  } catch (const std::system_error&) {
+    // No thread to be had: those that run do it all.
+  }
+  run_tasks(loader, order, &next);
+  for (std::thread& other : others) other.join();
+}
+
+void check_names(const std::map<std::string, std::string>& hashes,
+                 const std::vector<std::string>& files) {
+  for (const auto& [name, hash] : hashes) {
+    if (!std::binary_search(files.begin(), files.end(), name)) {
+      fail_corrupt(fmt::format("file '{}' is listed in {} but missing", name, kManifestName));
+    }
+  }
+  for (const std::string& name : files) {
+    if (name != kManifestName && hashes.count(name) == 0) {
+      fail_corrupt(fmt::format("file '{}' isn't listed in {}", name, kManifestName));
+    }
+  }
+}
+
+}  // namespace
+
+void verify_manifest(NeuropodLoader& loader) {
+  const std::vector<std::string> files = loader.list_files();
+  if (!std::binary_search(files.begin(), files.end(), kManifestName)) return;
+  const std::map<std::string, std::string> hashes = read_manifest(loader);
+  check_names(hashes, files);
+  std::vector<HashTask> tasks;
+  for (const auto& [name, hash] : hashes) {
+    tasks.push_back({name, hash, loader.get_file_size(name), "", nullptr});
+  }
+  hash_files(loader, &tasks);
+  for (const HashTask& task : tasks) {
+    if (task.error) std::rethrow_exception(task.error);
+    if (task.actual != task.expected) {
+      fail_corrupt(fmt::format("file '{}' has SHA-256 {}, expected {} ({})", task.name, task.actual,
+                               task.expected, kManifestName));
+    }
+  }
+}
+
+}  // namespace neuropod
