@@ -58,7 +58,7 @@ class NEUROPOD_EXPORT NeuropodTensorAllocator {
   }
 
   template <typename T>
-  std::shared_ptr<TypedNeuropodTensor<T>> full(const std::vector<int64_t>& dims, T value);
+  std::shared_ptr<TypedNeuropodTensor<T>> full(const std::vector<int64_t>& dims, const T& value);
   template <typename T>
   std::shared_ptr<TypedNeuropodTensor<T>> zeros(const std::vector<int64_t>& dims);
   template <typename T>

@@ -96,7 +96,7 @@ int64_t count_arange_exactly(T start, T end, T step) {
 
 template <typename T>
 std::shared_ptr<TypedNeuropodTensor<T>> NeuropodTensorAllocator::full(
-    const std::vector<int64_t>& dims, T value) {
+    const std::vector<int64_t>& dims, const T& value) {
   auto tensor = allocate_tensor<T>(dims);
   if constexpr (std::is_same_v<T, std::string>) {
     for (size_t i = 0; i < tensor->get_num_elements(); ++i) tensor->set_element(i, value);

@@ -75,7 +75,7 @@ class SerializationTest : public ::testing::Test {
   }
 
   template <typename T>
-  void check_dtype(T value) {
+  void check_dtype(const T& value) {
     for (size_t rank = 0; rank <= 6; ++rank) {
       for (const int64_t last : {2, 0}) {
         std::vector<int64_t> dims(rank, 2);
