@@ -17,7 +17,7 @@ def print_json(value: Any) -> None:
 
 def print_text(text: str = "") -> None:
     """Plain text: nothing in it is markup."""
-    print(text)
+    print(_printable(text))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -170,7 +170,7 @@ def _package(platform: str, args: CommonArguments, write: Callable[[PackageDraft
             write_manifest(draft.folder)
             package = _finished(draft, staging, args)
             if inputs is not None:
-                _self_test(package, inputs, expected, args)
+                _self_test(package, target, inputs, expected, args)
             publish(package, target, staging, args.overwrite)
     except NeuropodError:
         raise
@@ -245,6 +245,7 @@ def _finished(draft: PackageDraft, staging: Path, args: CommonArguments) -> Path
 
 def _self_test(
     package: Path,
+    target: Path,
     inputs: Mapping[str, Array],
     expected: Mapping[str, Array] | None,
     args: CommonArguments,
@@ -253,7 +254,7 @@ def _self_test(
         run_self_test(package, inputs, expected, args.neuropod_load_args or {})
     except NeuropodError as error:
         context = f"package of model {args.model_name!r} failed its self-test: "
-        failed = type(error)(context + error.message)
+        failed = type(error)(context + error.message.replace(str(package), str(target)))
         for note in getattr(error, "__notes__", []):
             failed.add_note(note)
         raise failed from error.__cause__

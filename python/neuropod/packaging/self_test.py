@@ -1,5 +1,7 @@
 """Running a package in a fresh process, as its users will."""
 
+import importlib
+import json
 import pickle
 import signal
 import subprocess
@@ -9,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import neuropod.errors
 from neuropod import registry
 from neuropod.errors import InvalidArgumentError, NeuropodError
 from neuropod.packaging.comparison import check_outputs
@@ -67,8 +68,6 @@ def run_in_fresh_process(
 
 
 def _path_as_json() -> str:
-    import json
-
     return json.dumps(sys.path)
 
 
@@ -128,10 +127,15 @@ def _last_lines(printed: bytes) -> str:
 
 def _same_error(error: Mapping[str, str]) -> NeuropodError:
     """The child's error in its own class, or SelfTestError for a class that isn't ours."""
-    error_class = getattr(neuropod.errors, error["class"], None)
+    module = importlib.import_module(error["module"]) if _is_ours(error["module"]) else None
+    error_class = getattr(module, error["class"], None)
     if isinstance(error_class, type) and issubclass(error_class, NeuropodError):
         result: NeuropodError = error_class(error["message"].removeprefix("Neuropod Error: "))
     else:
         result = SelfTestError(f"{error['class']}: {error['message']}")
     result.add_note(f"in the process that ran the model:\n{error['traceback']}")
     return result
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] == "neuropod"

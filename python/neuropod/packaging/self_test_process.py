@@ -17,7 +17,8 @@ def main() -> None:
     except Exception as error:
         response = {
             "error": {
-                "class": type(error).__name__,
+                "module": type(error).__module__,
+                "class": type(error).__qualname__,
                 "message": str(error),
                 "traceback": traceback.format_exc(),
             }

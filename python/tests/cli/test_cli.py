@@ -119,7 +119,7 @@ def test_an_interruption_is_130(tmp_path, inputs):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while "neuropod_echo" not in open(f"/proc/{process.pid}/maps").read():  # noqa: PTH123, SIM115
+    while "/backends/echo/" not in open(f"/proc/{process.pid}/maps").read():  # noqa: PTH123, SIM115
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

@@ -291,7 +291,7 @@ def test_the_model_runs_in_another_process(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1]); import numpy as np; import echo_packager as e; "
         "x = np.ones(2, 'float32'); "
         "e.create_echo_neuropod(neuropod_path=sys.argv[2], test_input_data={'x': x, 'y': x}, "
-        "**e.ADDITION); print('neuropod_echo' in open('/proc/self/maps').read())"
+        "**e.ADDITION); print('/backends/echo/' in open('/proc/self/maps').read())"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path / "a")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
