@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+from neuropod.packaging.config import FORMAT_VERSION
+
 MANIFEST_NAME: Final = "manifest.json"
 _MANIFEST_VERSION = 1
 
@@ -23,11 +25,19 @@ def list_files(folder: Path) -> list[str]:
 
 
 def write_manifest(package: Path) -> None:
-    """Writes `manifest.json` over every other file that is in `package` now."""
+    """Writes `manifest.json` over every other file that is in `package` now.
+
+    The version of the package's format stands here, so that the `config.json` of a package that uses
+    nothing new stays byte for byte what older tools write and read.
+    """
     hashes = {
         name: sha256_of_file(package / name)
         for name in list_files(package)
         if name != MANIFEST_NAME
     }
-    content = {"files": hashes, "manifest_version": _MANIFEST_VERSION}
+    content = {
+        "files": hashes,
+        "format_version": FORMAT_VERSION,
+        "manifest_version": _MANIFEST_VERSION,
+    }
     (package / MANIFEST_NAME).write_text(json.dumps(content, indent=4, sort_keys=True))

@@ -37,13 +37,8 @@ Error current_error(const std::string& context, ErrorCode foreign) {
 }
 
 std::unique_ptr<ModelConfig> read_config(NeuropodLoader& loader, const std::string& path) {
-  const std::unique_ptr<std::istream> config = loader.get_istream_for_file("config.json");
-  if (config == nullptr) {
-    throw_error(ErrorCode::kInvalidPackage,
-                fmt::format("'{}' is no package: it holds no config.json", path));
-  }
   try {
-    return load_model_config(*config);
+    return load_model_config(loader);
   } catch (const Error& error) {
     throw error.with_context(fmt::format("package '{}'", path));
   }

@@ -12,6 +12,7 @@
 
 #include "neuropod/base/error.hh"
 #include "neuropod/internal/neuropod_loader.hh"
+#include "neuropod/package/manifest.hh"
 #include "neuropod/package/package_path.hh"
 
 namespace neuropod {
@@ -54,12 +55,12 @@ Json parse(const std::string& text) {
   }
 }
 
-// Name to hash, sorted by name.
-std::map<std::string, std::string> read_manifest(NeuropodLoader& loader) {
+// The manifest, of a version that this library reads.
+Json read_manifest(NeuropodLoader& loader) {
   if (loader.get_file_size(kManifestName) > kLargestManifest) {
     fail(ErrorCode::kInvalidPackage, "is larger than 64 MiB");
   }
-  const Json json = parse(loader.read_file(kManifestName));
+  Json json = parse(loader.read_file(kManifestName));
   if (!json.is_object()) fail(ErrorCode::kInvalidPackage, "must hold an object");
   const auto version = json.find("manifest_version");
   if (version == json.end() || !version->is_number_integer() || *version != kManifestVersion) {
@@ -67,8 +68,13 @@ std::map<std::string, std::string> read_manifest(NeuropodLoader& loader) {
          fmt::format("'manifest_version' must be {}; a later version needs a later Neuropod",
                      kManifestVersion));
   }
-  const auto files = json.find("files");
-  if (files == json.end() || !files->is_object()) {
+  return json;
+}
+
+// Name to hash, sorted by name.
+std::map<std::string, std::string> read_hashes(const Json& manifest) {
+  const auto files = manifest.find("files");
+  if (files == manifest.end() || !files->is_object()) {
     fail(ErrorCode::kInvalidPackage, "'files' must be an object of names and hashes");
   }
   std::map<std::string, std::string> hashes;
@@ -146,10 +152,25 @@ void check_names(const std::map<std::string, std::string>& hashes,
 
 }  // namespace
 
+int read_manifest_format_version(NeuropodLoader& loader) {
+  const std::vector<std::string> files = loader.list_files();
+  if (!std::binary_search(files.begin(), files.end(), kManifestName)) return 0;
+  const Json manifest = read_manifest(loader);
+  const auto version = manifest.find("format_version");
+  if (version == manifest.end()) return 0;
+  if (!version->is_number_integer() || *version < 1 || *version > kNewestFormatVersion) {
+    fail(ErrorCode::kInvalidPackage,
+         fmt::format("'format_version' is {}, but this Neuropod reads packages of versions 1 to "
+                     "{}; a later package needs a later Neuropod",
+                     version->dump(), kNewestFormatVersion));
+  }
+  return version->get<int>();
+}
+
 void verify_manifest(NeuropodLoader& loader) {
   const std::vector<std::string> files = loader.list_files();
   if (!std::binary_search(files.begin(), files.end(), kManifestName)) return;
-  const std::map<std::string, std::string> hashes = read_manifest(loader);
+  const std::map<std::string, std::string> hashes = read_hashes(read_manifest(loader));
   check_names(hashes, files);
   std::vector<HashTask> tasks;
   for (const auto& [name, hash] : hashes) {

@@ -13,6 +13,7 @@
 #include "neuropod/base/semver.hh"
 #include "neuropod/internal/config_utils.hh"
 #include "neuropod/internal/neuropod_loader.hh"
+#include "neuropod/package/manifest.hh"
 #include "neuropod/package/package_path.hh"
 
 namespace neuropod {
@@ -21,7 +22,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kConfigName[] = "config.json";
-constexpr int kFormatVersion = 1;
 constexpr int kDeepestNesting = 64;
 constexpr size_t kLargestConfig = size_t{16} << 20;
 constexpr size_t kLongestQuote = 80;
@@ -189,11 +189,11 @@ int read_format_version(const Json& config) {
   if (value == nullptr) return 0;
   const bool is_version = value->is_number_unsigned() && value->get<uint64_t>() >= 1;
   if (!is_version) fail_value("format_version", "an integer, at least 1", *value);
-  if (value->get<uint64_t>() > kFormatVersion) {
+  if (value->get<uint64_t>() > kNewestFormatVersion) {
     fail(
         fmt::format("'format_version' is {}, but this Neuropod reads packages up to version {}; "
                     "install a later one",
-                    value->get<uint64_t>(), kFormatVersion));
+                    value->get<uint64_t>(), kNewestFormatVersion));
   }
   return value->get<int>();
 }
@@ -266,7 +266,9 @@ std::unique_ptr<ModelConfig> load_model_config(NeuropodLoader& loader) {
         ErrorCode::kInvalidPackage,
         "it has no config.json, which each package has at its top: is it a Neuropod package?");
   }
-  return load_model_config(*stream);
+  std::unique_ptr<ModelConfig> config = load_model_config(*stream);
+  if (config->format_version == 0) config->format_version = read_manifest_format_version(loader);
+  return config;
 }
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& neuropod_path) {
