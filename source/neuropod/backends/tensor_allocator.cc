@@ -17,11 +17,6 @@ size_t get_checked_num_bytes(const std::vector<int64_t>& dims, TensorType type) 
   return count_elements(type, dims) * element_size;
 }
 
-void throw_unknown_dtype(TensorType type) {
-  throw_error(ErrorCode::kInvalidArgument, fmt::format("{} is no dtype; known are: {}",
-                                                       static_cast<int>(type), list_dtype_names()));
-}
-
 void throw_bad_arange(double start, double end, double step) {
   throw_error(
       ErrorCode::kInvalidArgument,

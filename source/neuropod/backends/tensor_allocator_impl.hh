@@ -19,7 +19,6 @@ namespace internal {
 /// Bytes of a tensor. Error(invalid_argument) for a negative dimension or more than 2^63 - 1 bytes.
 NEUROPOD_EXPORT size_t get_checked_num_bytes(const std::vector<int64_t>& dims, TensorType type);
 
-[[noreturn]] NEUROPOD_EXPORT void throw_unknown_dtype(TensorType type);
 [[noreturn]] NEUROPOD_EXPORT void throw_bad_arange(double start, double end, double step);
 
 /// Error(invalid_argument) unless `data` may hold a tensor of `type` with `bytes` bytes.

@@ -118,6 +118,12 @@ void throw_wrong_dtype(TensorType actual, TensorType requested) {
                           get_dtype_name(actual), get_dtype_name(requested)));
 }
 
+void throw_unknown_dtype(TensorType type) {
+  throw_error(ErrorCode::kInvalidArgument,
+              fmt::format("dtype {} ({}) can't be used here; known are: {}", static_cast<int>(type),
+                          get_dtype_name(type), list_dtype_names()));
+}
+
 void throw_wrong_element_count(size_t expected, size_t actual) {
   throw_error(
       ErrorCode::kInvalidArgument,

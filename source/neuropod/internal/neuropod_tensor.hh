@@ -241,6 +241,7 @@ class NEUROPOD_EXPORT TypedNeuropodTensor<std::string> : public NeuropodTensor {
 
 namespace internal {
 [[noreturn]] NEUROPOD_EXPORT void throw_wrong_dtype(TensorType actual, TensorType requested);
+[[noreturn]] NEUROPOD_EXPORT void throw_unknown_dtype(TensorType type);
 /// The product of the dimensions. Error(invalid_argument) if one is negative or the tensor would
 /// have more than 2^63 - 1 bytes; a dimension of 0 doesn't excuse the others.
 NEUROPOD_EXPORT size_t count_elements(TensorType type, const std::vector<int64_t>& dims);
@@ -297,6 +298,31 @@ void TypedNeuropodTensor<T>::copy_from(const std::vector<T>& data) {
   } else {
     copy_from(data.data(), data.size());
   }
+}
+
+/// `TensorClass<T>(params...)` for the C++ type of a numeric `type`. Error(invalid_argument) for
+/// strings and for what is no dtype.
+template <template <typename> class TensorClass, typename... Params>
+std::unique_ptr<NeuropodTensor> make_tensor_no_string(TensorType type, Params&&... params) {
+  switch (type) {
+#define NEUROPOD_MAKE(enumerator, value, name, cpp_type) \
+  case enumerator:                                       \
+    return std::make_unique<TensorClass<cpp_type>>(std::forward<Params>(params)...);
+    NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_MAKE)
+#undef NEUROPOD_MAKE
+    case STRING_TENSOR:
+      break;
+  }
+  internal::throw_unknown_dtype(type);
+}
+
+/// The same, strings included.
+template <template <typename> class TensorClass, typename... Params>
+std::unique_ptr<NeuropodTensor> make_tensor(TensorType type, Params&&... params) {
+  if (type == STRING_TENSOR) {
+    return std::make_unique<TensorClass<std::string>>(std::forward<Params>(params)...);
+  }
+  return make_tensor_no_string<TensorClass>(type, std::forward<Params>(params)...);
 }
 
 }  // namespace neuropod

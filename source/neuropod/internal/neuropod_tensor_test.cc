@@ -219,6 +219,30 @@ TEST_F(NeuropodTensorTest, ByDefaultNobodyIsSoleOwnerAndNoFrameworkKnowsIt) {
   EXPECT_STREQ(tensor->get_serialize_tag(), "neuropodtensor");
 }
 
+// The simplest tensor: shape only.
+template <typename T>
+class ShapeOnly : public TypedNeuropodTensor<T> {
+ public:
+  explicit ShapeOnly(std::vector<int64_t> dims)
+      : TypedNeuropodTensor<T>(std::move(dims), nullptr) {}
+};
+template <>
+class ShapeOnly<std::string> : public GenericNeuropodTensor<std::string> {
+ public:
+  using GenericNeuropodTensor<std::string>::GenericNeuropodTensor;
+};
+
+TEST_F(NeuropodTensorTest, ATensorClassIsMadeForAnyDtypeAtRunTime) {
+  const std::vector<int64_t> dims{0, 2};
+#define NEUROPOD_CHECK(enumerator, value, name, cpp_type) \
+  EXPECT_EQ(make_tensor<ShapeOnly>(enumerator, dims)->get_tensor_type(), enumerator);
+  NEUROPOD_FOR_EACH_DTYPE(NEUROPOD_CHECK)
+#undef NEUROPOD_CHECK
+  EXPECT_EQ(make_tensor_no_string<ShapeOnly>(INT8_TENSOR, dims)->get_dims(), dims);
+  EXPECT_THROW(make_tensor_no_string<ShapeOnly>(STRING_TENSOR, dims), Error);
+  EXPECT_THROW(make_tensor<ShapeOnly>(static_cast<TensorType>(99), dims), Error);
+}
+
 TEST_F(NeuropodTensorTest, RawAccessSeesBytesAndStrings) {
   auto numbers = allocator_->arange<int32_t>(3);
   EXPECT_EQ(internal::RawDataAccess::get_untyped_data_ptr(*numbers), numbers->get_raw_data_ptr());
