@@ -349,7 +349,8 @@ TEST_F(NeuropodBackendTest, ADirectoryWithoutAConfigurationIsNoPackage) {
 
 TEST_F(NeuropodBackendTest, HashesAreVerifiedUnlessSwitchedOff) {
   PackageOnDisk package(one_input_config("", "fake"));
-  package.write("manifest.json", R"({"files": {"config.json": "00"}, "manifest_version": 1})");
+  package.write("manifest.json", R"({"files": {"config.json": ")" + std::string(64, '0') +
+                                     R"("}, "manifest_version": 1})");
   EXPECT_EQ(error_of([&] { FakeBackend backend(package.path(), {}); }).code(),
             ErrorCode::kCorruptPackage);
   RuntimeOptions options;

@@ -12,10 +12,12 @@ TEST_F(Contract, C0601_AllOutputsComeIfNoneIsRequested) {
   if (!has("outputs")) return;
   const Neuropod model = load("outputs");
   const auto outputs = model.infer({{"x", floats(model, {1, 2})}});
-  EXPECT_EQ(outputs->size(), 3u);
+  EXPECT_EQ(outputs->size(), carries("string") ? 3u : 2u);
   EXPECT_THAT(values(*outputs, "double"), ElementsAre(2, 4));
   EXPECT_THAT(values(*outputs, "negative"), ElementsAre(-1, -2));
-  EXPECT_THAT(texts(*outputs, "text"), ElementsAre("done"));
+  if (carries("string")) {
+    EXPECT_THAT(texts(*outputs, "text"), ElementsAre("done"));
+  }
 }
 
 TEST_F(Contract, C0602_OnlyRequestedOutputsCome) {
@@ -30,13 +32,13 @@ TEST_F(Contract, C0603_OrderAndRepetitionOfRequestsDoNotMatter) {
   if (!has("outputs")) return;
   const Neuropod model = load("outputs");
   const auto input = floats(model, {3});
-  for (const std::vector<std::string>& requested :
-       {std::vector<std::string>{"text", "double"}, {"double", "text"},
-        {"text", "double", "text"}}) {
+  for (const std::vector<std::string>& requested : {std::vector<std::string>{"negative", "double"},
+                                                    {"double", "negative"},
+                                                    {"negative", "double", "negative"}}) {
     const auto outputs = model.infer({{"x", input}}, requested);
     EXPECT_EQ(outputs->size(), 2u);
     EXPECT_THAT(values(*outputs, "double"), ElementsAre(6));
-    EXPECT_THAT(texts(*outputs, "text"), ElementsAre("done"));
+    EXPECT_THAT(values(*outputs, "negative"), ElementsAre(-3));
   }
 }
 
@@ -46,8 +48,8 @@ TEST_F(Contract, C0604_AnUnknownOutputIsNamed) {
   const auto input = floats(model, {3});
   const Error error = error_of([&] { model.infer({{"x", input}}, {"double", "out_wrong"}); });
   EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("out_wrong"), HasSubstr("negative"),
-                                  HasSubstr(model.get_name())));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("out_wrong"), HasSubstr("negative"), HasSubstr(model.get_name())));
   EXPECT_EQ(model.infer({{"x", input}}, {"double"})->size(), 1u);
 }
 

@@ -1,5 +1,7 @@
 #include "neuropod/testing/contract_suite/contract.hh"
 
+#include <algorithm>
+
 namespace neuropod {
 namespace {
 
@@ -54,6 +56,11 @@ bool Contract::declared(const std::string& key, bool present) {
   return false;
 }
 
+bool Contract::carries(const std::string& dtype) {
+  const std::vector<std::string>& dtypes = contract::fixtures().capabilities().dtypes;
+  return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+}
+
 Neuropod Contract::load(const std::string& package, const RuntimeOptions& options) {
   return Neuropod(contract::fixtures().package(package), options);
 }
@@ -68,8 +75,8 @@ Neuropod Contract::load_identity(const std::string& dtype, size_t rank) {
   const bool own = dtype == "string" && contract::fixtures().has_package("identity_string");
   const contract::Json shape(std::vector<contract::Json>(rank, nullptr));
   return load_variant(own ? "identity_string" : "identity", [&](contract::Json& config) {
-    set_spec(config, "input_spec", "x", dtype, shape);
-    set_spec(config, "output_spec", "y", dtype, shape);
+    contract::set_spec(config, "input_spec", "x", dtype, shape);
+    contract::set_spec(config, "output_spec", "y", dtype, shape);
   });
 }
 
@@ -96,8 +103,7 @@ std::vector<float> Contract::values(const NeuropodValueMap& outputs, const std::
       ->get_data_as_vector();
 }
 
-std::vector<std::string> Contract::texts(const NeuropodValueMap& outputs,
-                                         const std::string& name) {
+std::vector<std::string> Contract::texts(const NeuropodValueMap& outputs, const std::string& name) {
   return outputs.at(name)->as_typed_tensor<std::string>()->get_data_as_vector();
 }
 

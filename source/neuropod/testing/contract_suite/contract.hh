@@ -21,12 +21,15 @@ class Contract : public ::testing::Test {
   static RuntimeOptions on_cpu();
   static RuntimeOptions on_gpu();
 
-  /// True if the backend can do `capability`. Otherwise the test is skipped, or fails if the fixtures
-  /// file gives no reason: `if (!able("device")) return;`.
+  /// True if the backend can do `capability`. Otherwise the test is skipped, or fails if the
+  /// fixtures file gives no reason: `if (!able("device")) return;`.
   bool able(const std::string& capability);
 
   /// The same for a package: `if (!has("strings")) return;`.
   bool has(const std::string& package);
+
+  /// True if tensors of `dtype` are in the table.
+  static bool carries(const std::string& dtype);
 
   /// Loads a package of the fixtures as it is.
   static Neuropod load(const std::string& package, const RuntimeOptions& options = on_cpu());

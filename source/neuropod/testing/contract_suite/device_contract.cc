@@ -59,8 +59,7 @@ TEST_F(Contract, C1105_ReadingDeviceMemoryIsAnErrorThatSaysWhatToCall) {
   const std::shared_ptr<NeuropodTensor> tensor =
       model.get_tensor_allocator()->allocate_tensor({2}, FLOAT_TENSOR, Device::GPU0);
   EXPECT_EQ(tensor->get_device(), Device::GPU0);
-  const Error error =
-      error_of([&] { tensor->as_typed_tensor<float>()->get_raw_data_ptr(); });
+  const Error error = error_of([&] { tensor->as_typed_tensor<float>()->get_raw_data_ptr(); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.what(), HasSubstr(".to(CPU)"));
 }
@@ -98,8 +97,10 @@ TEST_F(Contract, C1108_ADeviceTensorFeedsAModelOnTheCpu) {
 
 TEST_F(Contract, C1109_StringsAndEmptyTensorsWorkOnADevice) {
   if (!has("outputs") || !has("identity") || !able("device")) return;
-  const Neuropod model = load("outputs", on_gpu());
-  EXPECT_THAT(texts(*model.infer({{"x", floats(model, {1})}}), "text"), ElementsAre("done"));
+  if (carries("string")) {
+    const Neuropod model = load("outputs", on_gpu());
+    EXPECT_THAT(texts(*model.infer({{"x", floats(model, {1})}}), "text"), ElementsAre("done"));
+  }
   const Neuropod identity = load("identity", on_gpu());
   EXPECT_TRUE(values(*identity.infer({{"x", floats(identity, {})}}), "y").empty());
 }

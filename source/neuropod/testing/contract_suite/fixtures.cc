@@ -14,12 +14,12 @@ const std::vector<std::string> kDtypes{
     "float32", "float64", "string", "int8", "int16",   "int32",    "int64",     "uint8",
     "uint16",  "uint32",  "uint64", "bool", "float16", "bfloat16", "complex64", "complex128"};
 constexpr int kMaxRank = 6;
-const std::vector<std::string> kSwitches{"zero_size",     "string_nul", "zero_copy_in",
-                                         "zero_copy_out", "device",     "outputs_on_device",
-                                         "corrupt_model_detected"};
-const std::vector<std::string> kPackages{
-    "identity", "identity_zip", "addition", "strings", "failing", "optional",
-    "stateful", "transpose",    "alias",    "inplace", "outputs", "parameter"};
+const std::vector<std::string> kSwitches{
+    "zero_size", "string_nul",        "zero_copy_in",          "zero_copy_out",
+    "device",    "outputs_on_device", "corrupt_model_detected"};
+const std::vector<std::string> kPackages{"identity", "identity_zip", "addition", "strings",
+                                         "failing",  "optional",     "stateful", "transpose",
+                                         "alias",    "inplace",      "outputs",  "parameter"};
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -24,8 +24,7 @@ TEST_F(Contract, C0101_LoadsAPackageAndKnowsItsProblem) {
   EXPECT_FALSE(model.get_name().empty());
   ASSERT_EQ(model.get_inputs().size(), 2u);
   EXPECT_EQ(model.get_outputs().at(0).name, "out");
-  const auto outputs =
-      model.infer({{"x", floats(model, {1, 2})}, {"y", floats(model, {10, 20})}});
+  const auto outputs = model.infer({{"x", floats(model, {1, 2})}, {"y", floats(model, {10, 20})}});
   EXPECT_THAT(values(*outputs, "out"), ElementsAre(11, 22));
 }
 
@@ -72,9 +71,8 @@ TEST_F(Contract, C0106_AVersionRangeThatNothingMeetsIsNamed) {
 
 TEST_F(Contract, C0107_AnUnknownPlatformSaysWhatWouldHelp) {
   if (!has("identity")) return;
-  const Error error = error_of([] {
-    load_variant("identity", [](Json& config) { config["platform"] = "abacus"; });
-  });
+  const Error error = error_of(
+      [] { load_variant("identity", [](Json& config) { config["platform"] = "abacus"; }); });
   EXPECT_EQ(error.code(), ErrorCode::kBackendNotFound);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("'abacus'"), HasSubstr("looked in"),
                                   HasSubstr("neuropod backends install abacus")));

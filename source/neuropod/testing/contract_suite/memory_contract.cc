@@ -8,6 +8,7 @@
 namespace neuropod {
 namespace {
 
+using contract::set_spec;
 using internal::RawDataAccess;
 using ::testing::ElementsAre;
 
@@ -178,8 +179,7 @@ TEST_F(Contract, C0514_OutputsOutliveTheModel) {
     const Neuropod identity = load("identity");
     kept.push_back(identity.infer({{"x", floats(identity, {4, 5})}}));
     const Neuropod transpose = load("transpose");
-    kept.push_back(transpose.infer(
-        {{"x", transpose.get_tensor_allocator()->ones<float>({1, 2})}}));
+    kept.push_back(transpose.infer({{"x", transpose.get_tensor_allocator()->ones<float>({1, 2})}}));
   }
   EXPECT_THAT(values(*kept[0], "y"), ElementsAre(1, 2, 3));
   EXPECT_THAT(values(*kept[1], "y"), ElementsAre(4, 5));

@@ -6,6 +6,7 @@ namespace neuropod {
 namespace {
 
 using contract::Json;
+using contract::set_spec;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -33,9 +34,8 @@ TEST_F(Contract, C0202_AWrongRankIsNamed) {
 
 TEST_F(Contract, C0203_AWrongDimensionIsNamed) {
   if (!has("identity")) return;
-  const Neuropod model = load_variant("identity", [](Json& config) {
-    set_spec(config, "input_spec", "x", "float32", {3});
-  });
+  const Neuropod model = load_variant(
+      "identity", [](Json& config) { set_spec(config, "input_spec", "x", "float32", {3}); });
   const Error error = error_of([&] { model.infer({{"x", floats(model, {1, 2})}}); });
   EXPECT_EQ(error.code(), ErrorCode::kSpecMismatch);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("'x'"), HasSubstr("3"), HasSubstr("2")));
@@ -69,8 +69,7 @@ TEST_F(Contract, C0206_AnUnknownInputIsNamed) {
   const auto input = floats(model, {1});
   const Error error = error_of([&] { model.infer({{"x", input}, {"ex", input}}); });
   EXPECT_EQ(error.code(), ErrorCode::kSpecMismatch);
-  EXPECT_THAT(error.what(),
-              AllOf(HasSubstr("ex"), HasSubstr("are not found in the input spec")));
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("ex"), HasSubstr("are not found in the input spec")));
 }
 
 TEST_F(Contract, C0207_AMissingInputIsNamed) {
@@ -92,9 +91,8 @@ TEST_F(Contract, C0208_ANullInputIsNamed) {
 
 TEST_F(Contract, C0209_AnOutputThatBreaksItsSpecIsNamed) {
   if (!has("identity")) return;
-  const Neuropod model = load_variant("identity", [](Json& config) {
-    set_spec(config, "output_spec", "y", "int32", {"n"});
-  });
+  const Neuropod model = load_variant(
+      "identity", [](Json& config) { set_spec(config, "output_spec", "y", "int32", {"n"}); });
   const Error error = error_of([&] { model.infer({{"x", floats(model, {1})}}); });
   EXPECT_EQ(error.code(), ErrorCode::kSpecMismatch);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("'y'"), HasSubstr("int32"), HasSubstr("float32")));
