@@ -30,10 +30,6 @@ bool can_be(const Dimension& dimension, int64_t size) {
   return dimension.value < 0 || dimension.value == size;
 }
 
-bool can_be_scalar(const TensorSpec& spec) {
-  return spec.dims.empty() || (spec.dims.size() == 1 && can_be(spec.dims[0], 1));
-}
-
 bool is_real_number(TensorType type) {
   return type != STRING_TENSOR && type != COMPLEX64_TENSOR && type != COMPLEX128_TENSOR;
 }
@@ -41,6 +37,16 @@ bool is_real_number(TensorType type) {
 bool is_integer(TensorType type) {
   return is_real_number(type) && type != FLOAT_TENSOR && type != DOUBLE_TENSOR &&
          type != FLOAT16_TENSOR && type != BFLOAT16_TENSOR;
+}
+
+// Which of int, float and bool a number of this dtype is by itself.
+TypeKind natural_kind(TensorType type) {
+  if (type == BOOL_TENSOR) return TypeKind::BoolType;
+  return is_integer(type) ? TypeKind::IntType : TypeKind::FloatType;
+}
+
+bool can_be_scalar(const TensorSpec& spec) {
+  return spec.dims.empty() || (spec.dims.size() == 1 && can_be(spec.dims[0], 1));
 }
 
 std::string list_arguments(const c10::FunctionSchema& schema) {
@@ -75,9 +81,9 @@ T exact_element(const NeuropodTensor& tensor, size_t index, const std::string& n
 }
 
 [[noreturn]] void throw_wrong_count(const std::string& name, size_t wanted, size_t found) {
-  throw_error(ErrorCode::kSpecMismatch, "input '" + name + "': the model takes " +
-                                            std::to_string(wanted) + " elements, found " +
-                                            std::to_string(found));
+  throw_error(ErrorCode::kSpecMismatch,
+              "input '" + name + "': the model takes " + std::to_string(wanted) +
+                  (wanted == 1 ? " element, found " : " elements, found ") + std::to_string(found));
 }
 
 template <typename T>
@@ -95,8 +101,8 @@ c10::IValue exact_list(const NeuropodTensor& tensor, const std::string& name,
 
 ForwardArguments::ForwardArguments(const c10::FunctionSchema& schema,
                                    const std::vector<TensorSpec>& inputs, bool strict,
-                                   bool pass_aliases)
-    : pass_aliases_(pass_aliases) {
+                                   bool pass_own_tensors)
+    : pass_own_tensors_(pass_own_tensors) {
   const auto& arguments = schema.arguments();
   defaults_.resize(std::max<size_t>(arguments.size(), 1));
   for (size_t i = 1; i < arguments.size(); ++i) {
@@ -161,7 +167,11 @@ void ForwardArguments::find_missing(const c10::FunctionSchema& schema) {
 
 bool ForwardArguments::find_form(const c10::TypePtr& type, const TensorSpec& spec, Form* form) {
   if (is_union(type)) {
-    for (const c10::TypePtr& member : type->containedTypes()) {
+    std::vector<c10::TypePtr> members = type->containedTypes().vec();
+    std::stable_partition(members.begin(), members.end(), [&spec](const c10::TypePtr& member) {
+      return member->kind() == natural_kind(spec.type);
+    });
+    for (const c10::TypePtr& member : members) {
       Form candidate;
       if (!find_form(member, spec, &candidate)) continue;
       *form = std::move(candidate);
@@ -272,7 +282,9 @@ void ForwardArguments::bind(const c10::IValue& self, const BoundInputs& inputs,
 c10::IValue ForwardArguments::to_argument(const Input& input,
                                           const std::shared_ptr<NeuropodValue>& value) const {
   if (!input.unusable.empty()) throw_error(ErrorCode::kSpecMismatch, input.unusable);
-  if (input.form.element == Element::kTensor) return to_tensor_argument(input, to_ivalue(value));
+  if (input.form.element == Element::kTensor) {
+    return to_tensor_argument(input, pass_own_tensors_ ? wrap_value(value) : to_ivalue(value));
+  }
   if (input.form.element == Element::kString) return to_string_argument(input, to_ivalue(value));
   return to_number_argument(input, *value->as_tensor()->to(Device::CPU));
 }
@@ -280,7 +292,7 @@ c10::IValue ForwardArguments::to_argument(const Input& input,
 c10::IValue ForwardArguments::to_tensor_argument(const Input& input, c10::IValue value) const {
   if (!value.isTensor()) throw_wrong_kind(input.name, "numbers", "strings");
   if (input.form.container == Container::kNone) {
-    return pass_aliases_ ? c10::IValue(value.toTensor().alias()) : std::move(value);
+    return value;
   }
   const at::Tensor tensor = std::move(value).toTensor();
   if (tensor.dim() == 0)

@@ -33,10 +33,10 @@ class ForwardArguments {
  public:
   /// With `strict`, Error(spec_mismatch) naming input and argument if an input can't be passed, or
   /// an argument without a default has no input. Otherwise a call that needs them gets that error.
-  /// `pass_aliases`: hand the model tensors of their own over the same memory, for one that changes
-  /// shapes in place.
+  /// `pass_own_tensors`: hand the model tensor objects of its own over the same memory, for one
+  /// that changes them in place or records gradients.
   ForwardArguments(const c10::FunctionSchema& schema, const std::vector<TensorSpec>& inputs,
-                   bool strict, bool pass_aliases);
+                   bool strict, bool pass_own_tensors);
 
   /// Inputs that may be left out because forward() has a default for them, or takes None.
   std::vector<std::string> inputs_with_defaults() const;
@@ -75,7 +75,7 @@ class ForwardArguments {
   static c10::IValue to_number(const Input& input, Element element, const NeuropodTensor& tensor,
                                size_t index);
 
-  const bool pass_aliases_;
+  const bool pass_own_tensors_;
   std::vector<c10::IValue> defaults_;  // by position on the stack; None for self
   std::vector<Input> inputs_;          // in the order of the input spec
   size_t dict_position_ = 0;           // 0: there is no Dict argument

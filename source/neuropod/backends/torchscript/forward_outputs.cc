@@ -40,6 +40,7 @@ std::shared_ptr<NeuropodTensor> convert_tensor(const std::string& name, at::Tens
                     "' is a sparse, nested or quantized torch tensor; let the model "
                     "return .to_dense(), .to_padded_tensor() or .dequantize() of it");
   }
+  if (tensor.requires_grad()) tensor = tensor.detach();
   if (!tensor.device().is_cpu()) tensor = tensor.cpu();
   if (!tensor.is_contiguous()) tensor = tensor.contiguous();
   if (tensor.is_conj()) tensor = tensor.resolve_conj();

@@ -1,16 +1,18 @@
 #include "torch_backend.hh"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <istream>
 #include <utility>
 
+#include "custom_operators.hh"
 #include "forward_arguments.hh"
 #include "forward_outputs.hh"
-#include "in_place_shapes.hh"
+#include "graph_traits.hh"
 #include "model_state.hh"
 #include "neuropod/base/error.hh"
 #include "torch_errors.hh"
@@ -34,7 +36,8 @@ constexpr char kModelFile[] = "0/data/model.pt";
               NEUROPOD_BACKEND_FRAMEWORK_VERSION +
               " no longer reads: load and save it with torch 1.4, or export the model again.");
     }
-    if (message.find("PytorchStreamReader") != std::string::npos) {
+    if (message.find("PytorchStreamReader") != std::string::npos ||
+        message.find("istream reader") != std::string::npos) {
       throw_error(ErrorCode::kLoadFailed,
                   message +
                       " Make the package again, from a file that torch.jit.save "
@@ -77,7 +80,9 @@ struct TorchNeuropodBackend::Model {
       : module(std::move(loaded)),
         self(module._ivalue()),
         forward(find_forward(module)),
-        arguments(forward.getSchema(), config.inputs, strict, changes_shapes_in_place(forward)),
+        traits(find_graph_traits(forward)),
+        arguments(forward.getSchema(), config.inputs, strict,
+                  traits.changes_shapes || traits.differentiates),
         outputs(forward.getSchema(), config.outputs, strict) {
     if (config.stateful) state = std::make_unique<ModelState>(module);
   }
@@ -85,6 +90,7 @@ struct TorchNeuropodBackend::Model {
   const torch::jit::Module module;
   const c10::IValue self;
   torch::jit::Function& forward;  // belongs to `module`
+  const GraphTraits traits;
   const ForwardArguments arguments;
   const ForwardOutputs outputs;
   std::unique_ptr<ModelState> state;
@@ -117,7 +123,7 @@ std::unique_ptr<TorchNeuropodBackend::Model> TorchNeuropodBackend::load() const 
 
 void TorchNeuropodBackend::load_model_internal() {
   if (options_.threads > 0) at::set_num_threads(options_.threads);
-  for (const std::string& name : model_config_->custom_ops) load_custom_op(*loader_, name);
+  load_custom_operators(*loader_, model_config_->custom_ops);
   model_ = load();
   for (const std::string& name : model_->arguments.inputs_with_defaults()) input_has_default(name);
 }
@@ -126,7 +132,7 @@ std::unique_ptr<NeuropodValueMap> TorchNeuropodBackend::infer_internal(
     const BoundInputs& inputs, const std::vector<std::string>& requested_outputs) {
   const Model& model = *model_;
   try {
-    const at::NoGradGuard no_grad;
+    const c10::InferenceMode inference_mode(!model.traits.differentiates);
     torch::jit::Stack stack;
     model.arguments.bind(model.self, inputs, &stack);
     // Not forward's operator(): that checks each argument against the schema, which was done when

@@ -11,8 +11,8 @@ namespace neuropod {
 
 /// Runs TorchScript models, `0/data/model.pt` of a package, read straight out of it.
 ///
-/// Calls run without gradients (NoGradGuard rather than InferenceMode, under which a model that
-/// differentiates inside, as force fields do, can't run). Any number of threads may call at once.
+/// Calls run without gradients, in torch's inference mode, except for a model that differentiates
+/// itself. Any number of threads may call at once.
 class TorchNeuropodBackend : public NeuropodBackendWithDefaultAllocator<TorchNeuropodTensor> {
  public:
   TorchNeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options);

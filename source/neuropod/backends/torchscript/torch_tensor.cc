@@ -82,16 +82,19 @@ std::shared_ptr<NeuropodTensor> wrap_torch_tensor(at::Tensor tensor) {
 }
 
 c10::IValue to_ivalue(const std::shared_ptr<NeuropodValue>& value) {
-  NeuropodTensor* tensor = value->as_tensor();
-  if (void* own = tensor->native_tensor(&kTorchTensorKey)) {
-    const auto& native = *static_cast<const c10::IValue*>(own);
-    return native.isTensor() ? native : c10::IValue(native.toList().copy());
-  }
-  const TensorType type = tensor->get_tensor_type();
-  if (type == STRING_TENSOR) return copy_strings(*tensor);
+  void* own = value->as_tensor()->native_tensor(&kTorchTensorKey);
+  if (own == nullptr) return wrap_value(value);
+  const auto& native = *static_cast<const c10::IValue*>(own);
+  return native.isTensor() ? native : c10::IValue(native.toList().copy());
+}
+
+c10::IValue wrap_value(const std::shared_ptr<NeuropodValue>& value) {
+  NeuropodTensor& tensor = *value->as_tensor();
+  const TensorType type = tensor.get_tensor_type();
+  if (type == STRING_TENSOR) return copy_strings(tensor);
   return wrap_memory(
-      tensor->get_dims(), type, internal::RawDataAccess::get_untyped_data_ptr(*tensor),
-      [value](void*) {}, tensor->get_device());
+      tensor.get_dims(), type, internal::RawDataAccess::get_untyped_data_ptr(tensor),
+      [value](void*) {}, tensor.get_device());
 }
 
 }  // namespace neuropod

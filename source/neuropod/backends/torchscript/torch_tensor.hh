@@ -83,6 +83,9 @@ std::shared_ptr<NeuropodTensor> wrap_torch_tensor(at::Tensor tensor);
 /// strings are shared if they are torch's, otherwise copied.
 c10::IValue to_ivalue(const std::shared_ptr<NeuropodValue>& value);
 
+/// `value` as to_ivalue() has it, but a numeric tensor always as a new at::Tensor over its memory.
+c10::IValue wrap_value(const std::shared_ptr<NeuropodValue>& value);
+
 template <typename T>
 std::shared_ptr<NeuropodTensor> TorchNeuropodTensor<T>::to(NeuropodDevice device) {
   if (device == this->get_device()) {

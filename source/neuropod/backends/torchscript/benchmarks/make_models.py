@@ -40,7 +40,7 @@ class Invert(nn.Module):
     """One uint8 image, and another of the same size out."""
 
     def forward(self, image: Tensor) -> Tensor:
-        return 255 - image
+        return torch.bitwise_not(image)
 
 
 class Perceptron(nn.Module):
