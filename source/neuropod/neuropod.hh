@@ -8,6 +8,7 @@
 #include "neuropod/backends/tensor_allocator.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/visibility.hh"
+#include "neuropod/core/generic_tensor.hh"
 #include "neuropod/internal/backend_registration.hh"
 #include "neuropod/internal/config_utils.hh"
 #include "neuropod/internal/neuropod_tensor.hh"
