@@ -1,0 +1,154 @@
+"""Measures everything that docs/performance.md shows, in one run.
+
+Builds the programs that need a framework, runs them, and prints one table per subject; all numbers go to
+`build/benchmarks/results.json`. Ratios compare within one interleaved run; absolute times depend on the
+machine.
+
+    python benchmarks/run.py [--only core linking python torchscript]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from neuropod.backend_installer.framework import find_framework
+from neuropod.backend_installer.sources import find_sources
+from neuropod.backend_installer.toolchain import find_toolchain, parallel_jobs
+
+ROOT = Path(__file__).resolve().parents[1]
+RELEASE = ROOT / "build" / "release"
+BUILD = ROOT / "build" / "benchmarks"
+TORCHSCRIPT = ROOT / "source" / "neuropod" / "backends" / "torchscript"
+
+# One thread per operation: what is measured is the cost of a call, not how a framework shares cores.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def output_of(command: list[str | Path]) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{command[0]} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def core() -> dict[str, Any]:
+    """Nanoseconds of the core's own parts."""
+    report = json.loads(
+        output_of(
+            [
+                RELEASE / "bin" / "core_benchmark",
+                "--benchmark_format=json",
+                "--benchmark_repetitions=7",
+                "--benchmark_report_aggregates_only=true",
+            ]
+        )
+    )
+    return {
+        entry["run_name"]: {"median_ns": round(entry["real_time"], 1)}
+        for entry in report["benchmarks"]
+        if entry["aggregate_name"] == "median"
+    }
+
+
+def linking() -> dict[str, Any]:
+    """Resident memory of a program that links libneuropod and loads nothing, against a bare one."""
+    bare, linked = (
+        json.loads(output_of([RELEASE / "bin" / name]))
+        for name in ("bare_program", "linked_program")
+    )
+    return {
+        "bare_mib": round(bare["resident_kib"] / 1024, 2),
+        "linked_mib": round(linked["resident_kib"] / 1024, 2),
+        "difference_mib": round((linked["resident_kib"] - bare["resident_kib"]) / 1024, 2),
+        "files_more": sorted(
+            Path(f).name
+            for f in set(linked["files"]) - set(bare["files"])
+            if "linked_program" not in f
+        ),
+    }
+
+
+def python() -> dict[str, Any]:
+    return json.loads(output_of([sys.executable, ROOT / "benchmarks" / "python_overhead.py"]))
+
+
+def build_torchscript_program() -> Path:
+    sources = find_sources("torchscript")
+    framework = find_framework(sources)
+    toolchain = find_toolchain()
+    folder = BUILD / "torchscript"
+    configure = [
+        toolchain.cmake,
+        *("-S", TORCHSCRIPT, "-B", folder, "-G", toolchain.generator),
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
+        f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
+        f"-DFRAMEWORK_VERSION={framework.semver}",
+        "-DNEUROPOD_BUILD_BENCHMARKS=ON",
+    ]
+    output_of(configure)
+    output_of([toolchain.cmake, "--build", folder, "--parallel", str(parallel_jobs())])
+    return folder
+
+
+def torchscript() -> dict[str, Any]:
+    """The framework called directly against Neuropod, from C++."""
+    folder = build_torchscript_program()
+    models = BUILD / "models"
+    output_of([sys.executable, TORCHSCRIPT / "benchmarks" / "make_models.py", models])
+    ENVIRONMENT["NEUROPOD_BACKEND_PATH"] = str(folder / "lib" / "neuropod" / "backends")
+    return json.loads(output_of([folder / "bin" / "torchscript_overhead", models]))
+
+
+SUBJECTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "core": core,
+    "linking": linking,
+    "python": python,
+    "torchscript": torchscript,
+}
+
+
+def show(subject: str, results: dict[str, Any], console: Console) -> None:
+    table = Table(title=subject, title_justify="left", show_header=True)
+    table.add_column("case")
+    table.add_column("figures")
+    for case, figures in results.items():
+        if isinstance(figures, dict):
+            text = "\n".join(f"{key}: {value}" for key, value in figures.items())
+        else:
+            text = str(figures)
+        table.add_row(case, text)
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure what docs/performance.md shows.")
+    parser.add_argument("--only", nargs="+", choices=list(SUBJECTS), default=list(SUBJECTS))
+    arguments = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    results = {}
+    for subject in arguments.only:
+        print(f"measuring {subject} …", file=sys.stderr, flush=True)
+        results[subject] = SUBJECTS[subject]()
+        show(subject, results[subject], console)
+    target = BUILD / "results.json"
+    target.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    print(f"all numbers: {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
