@@ -1,6 +1,6 @@
 """Loading a package and running its model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
@@ -38,7 +38,7 @@ class Neuropod:
         native = native_options(options)
         overrides = native_overrides(options.get("backend_overrides", ()))
         self._model: Model | None = _native.Model(path, overrides, **native)
-        self._infer = self._model.infer
+        self._infer: Callable[..., Any] = self._model.infer
         self._name = self._model.get_name()
 
     def infer(
@@ -143,8 +143,8 @@ class Neuropod:
     def __repr__(self) -> str:
         if self._model is None:
             return f"<Neuropod {self._name!r}, closed>"
-        inputs = ", ".join(map(str, self._model.get_inputs())) or "nothing"
-        outputs = ", ".join(map(str, self._model.get_outputs())) or "nothing"
+        inputs = _summary(self._model.get_inputs())
+        outputs = _summary(self._model.get_outputs())
         return f"<Neuropod {self._name!r} ({self.platform}): {inputs} -> {outputs}>"
 
     def _refuse_closed(self, *_: object) -> NoReturn:
@@ -209,6 +209,10 @@ def load_neuropod(
     if not isinstance(visible_device, NotGiven):
         options["visible_device"] = visible_device
     return Neuropod(path, **options)
+
+
+def _summary(specs: "Sequence[TensorSpec]") -> str:
+    return ", ".join(f"{spec.name} {spec}" for spec in specs) or "nothing"
 
 
 def _spec_dict(spec: "TensorSpec") -> dict[str, Any]:

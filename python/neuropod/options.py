@@ -74,7 +74,7 @@ def takes_existing_names(function: Callable[_P, _R]) -> Callable[_P, _R]:
         )
         return function(*args, **kwargs)
 
-    return checked  # type: ignore[return-value]
+    return checked
 
 
 class UnknownOptionError(InvalidArgumentError, TypeError):
@@ -94,7 +94,7 @@ def refuse_unknown(what: str, kind: str, given: Iterable[str], known: Iterable[s
         raise UnknownOptionError(f"{what} got an unexpected {kind} {name!r}; {hint}")
 
 
-def device_index(visible_device: Device) -> int:
+def device_index(visible_device: Device, option: str = "visible_device") -> int:
     """The native number of a device: -1 for the CPU, otherwise the GPU's index from 0."""
     if visible_device is None:
         return CPU
@@ -112,14 +112,15 @@ def device_index(visible_device: Device) -> int:
         if index_number >= 0:
             return index_number
     raise InvalidArgumentError(
-        f"visible_device {visible_device!r} is no device; expected 'cpu' or a GPU's index from 0"
+        f"{option} {visible_device!r} is no device; expected 'cpu' or a GPU's index from 0"
     )
 
 
 def native_options(options: LoadOptions) -> dict[str, Any]:
     """The keyword arguments of the native model. Raises InvalidArgumentError."""
     refuse_unknown("load_neuropod", "keyword argument", options, LoadOptions.__annotations__)
-    native = {name: options[name] for name in _SWITCHES if name in options}  # type: ignore[literal-required]
+    given: dict[str, Any] = dict(options)
+    native: dict[str, Any] = {name: given[name] for name in _SWITCHES if name in given}
     for name, value in native.items():
         if not isinstance(value, bool):
             raise InvalidArgumentError(f"{name} is expected to be True or False, but is {value!r}")
@@ -151,7 +152,7 @@ def _chosen_device(options: LoadOptions) -> int:
         raise InvalidArgumentError(
             f"visible_gpu {visible_gpu!r} is no GPU; expected an index from 0, or None for the CPU"
         )
-    return device_index(visible_gpu)
+    return device_index(visible_gpu, "visible_gpu")
 
 
 def _thread_count(threads: int | None) -> int:

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "neuropod/base/semver.hh"
+#include "neuropod/bindings/python/gil.hh"
 #include "neuropod/bindings/python/module.hh"
 #include "neuropod/internal/backend_registration.hh"
 #include "neuropod/version.hh"
@@ -29,8 +30,7 @@ void bind_load_spec(nb::module_& module) {
             new (self) BackendLoadSpec{std::move(type), std::move(version), std::move(path)};
           },
           nb::arg("type"), nb::arg("version"), nb::arg("path"),
-          "platform, version of its framework, its shared library or the directory of its "
-          "backend.json")
+          "`path`: its shared library, or the directory of its backend.json.")
       .def_rw("type", &BackendLoadSpec::type, "Platform, e.g. \"torchscript\".")
       .def_rw("version", &BackendLoadSpec::version, "Version of its framework, e.g. \"2.13.0\".")
       .def_rw("path", &BackendLoadSpec::path,
@@ -38,7 +38,7 @@ void bind_load_spec(nb::module_& module) {
       .def(
           "__eq__",
           [](const BackendLoadSpec& self, const BackendLoadSpec& other) { return self == other; },
-          nb::is_operator())
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const BackendLoadSpec& self) {
         return fmt::format("BackendLoadSpec('{}', '{}', '{}')", self.type, self.version, self.path);
       });
@@ -75,12 +75,11 @@ void bind_search(nb::module_& module) {
       },
       nb::arg("platform") = "", nb::arg("version_range") = "*",
       nb::arg("overrides") = std::vector<BackendLoadSpec>(),
-      "Looks for plug-ins of `platform` (an empty string: of all) without opening any.");
+      "Looks for plug-ins of `platform` ('' means all) without opening any.");
   module.def(
       "find_library_conflict", &find_library_conflict, nb::arg("manifest"),
-      nb::call_guard<nb::gil_scoped_release>(),
-      "Why this process can't load the plug-in beside what it has loaded or could import; empty if "
-      "it can.");
+      nb::call_guard<WithoutGil>(),
+      "Why this process can't load the plug-in beside what it holds; an empty string if it can.");
 }
 
 }  // namespace

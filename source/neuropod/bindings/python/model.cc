@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "neuropod/bindings/python/gil.hh"
 #include "neuropod/bindings/python/lent_memory.hh"
 #include "neuropod/bindings/python/module.hh"
 #include "neuropod/bindings/python/package.hh"
@@ -16,7 +17,7 @@ namespace {
 
 Neuropod load(const std::string& path, const std::vector<BackendLoadSpec>& overrides,
               const RuntimeOptions& options) {
-  nb::gil_scoped_release no_gil;
+  WithoutGil no_gil;
   return Neuropod(path, overrides, options);
 }
 
@@ -96,7 +97,7 @@ nb::dict Model::infer(nb::handle inputs, nb::handle requested) const {
   const NeuropodValueMap values = values_from(inputs);
   std::unique_ptr<NeuropodValueMap> outputs;
   {
-    nb::gil_scoped_release no_gil;
+    WithoutGil no_gil;
     outputs = neuropod_.infer(values, names);
   }
   return arrays_from(*outputs, names);
@@ -175,12 +176,12 @@ nb::dict Model::arrays_from(const NeuropodValueMap& outputs,
 }
 
 void Model::load_model() {
-  nb::gil_scoped_release no_gil;
+  WithoutGil no_gil;
   neuropod_.load_model();
 }
 
 void Model::reset() {
-  nb::gil_scoped_release no_gil;
+  WithoutGil no_gil;
   neuropod_.reset();
 }
 
@@ -217,17 +218,18 @@ void bind_model(nb::module_& module) {
           nb::arg("disable_shape_and_type_checking") = false, nb::arg("verify_hashes") = true,
           nb::arg("threads") = 0, nb::arg("strict") = false,
           nb::arg("free_memory_every_cycle") = true, nb::arg("control_queue_name") = "",
-          nb::sig("def __init__(self, path: PathLike, backend_overrides: "
+          nb::sig("def __init__(self, path: " NEUROPOD_PATH_TYPE ", backend_overrides: "
                   "collections.abc.Sequence[BackendLoadSpec] = ..., *, use_ope: bool = False, "
                   "visible_device: int = 0, load_model_at_construction: bool = True, "
                   "disable_shape_and_type_checking: bool = False, verify_hashes: bool = True, "
                   "threads: int = 0, strict: bool = False, free_memory_every_cycle: bool = True, "
                   "control_queue_name: str = '') -> None"))
-      .def("infer", &Model::infer, nb::arg("inputs"),
+      .def("infer", &Model::infer, nb::arg("inputs").none(),
            nb::arg("requested_outputs").none() = nb::none(),
            nb::sig("def infer(self, inputs: collections.abc.Mapping[str, typing.Any], "
                    "requested_outputs: "
-                   "collections.abc.Sequence[str] | None = None) -> dict[str, numpy.ndarray]"))
+                   "collections.abc.Sequence[str] | None = None) -> dict[str, "
+                   "numpy.typing.NDArray[typing.Any]]"))
       .def("load_model", &Model::load_model)
       .def("reset", &Model::reset)
       .def("get_name", [](const Model& self) { return self.neuropod().get_name(); })

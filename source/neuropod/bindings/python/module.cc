@@ -1,6 +1,7 @@
 #define NEUROPOD_IMPORTS_NUMPY
 #include "neuropod/bindings/python/numpy_api.hh"
 // NumPy's header comes first: it decides which table this module shares.
+#include "neuropod/bindings/python/gil.hh"
 #include "neuropod/bindings/python/module.hh"
 
 namespace {
@@ -14,6 +15,7 @@ void import_numpy() {
 NB_MODULE(_native, module) {
   module.doc() = "Neuropod's native module. Private: use `neuropod`.";
   import_numpy();
+  neuropod::python::register_exit_handler();
   // A daemon thread or a module's global may hold a model when the interpreter ends: no bug of
   // ours.
   nanobind::set_leak_warnings(false);

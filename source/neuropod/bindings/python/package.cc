@@ -49,10 +49,9 @@ void bind_package(nb::module_& module) {
   module.def(
       "read_config",
       [](nb::handle path) { return config_dict(*load_model_config(package_path(path))); },
-      nb::arg("path"), nb::sig("def read_config(path: PathLike) -> dict[str, typing.Any]"),
-      "What a package's config.json says, checked, defaults filled in; `inputs` and `outputs` are "
-      "lists "
-      "of TensorSpec.");
+      nb::arg("path"),
+      nb::sig("def read_config(path: " NEUROPOD_PATH_TYPE ") -> dict[str, typing.Any]"),
+      "What a package's config.json says, with defaults; `inputs` and `outputs` hold TensorSpec.");
   module.def(
       "list_files",
       [](nb::handle path) {
@@ -63,7 +62,8 @@ void bind_package(nb::module_& module) {
         }
         return files;
       },
-      nb::arg("path"), nb::sig("def list_files(path: PathLike) -> list[tuple[str, int]]"),
+      nb::arg("path"),
+      nb::sig("def list_files(path: " NEUROPOD_PATH_TYPE ") -> list[tuple[str, int]]"),
       "Every file of a package, by name, with its size in bytes.");
   module.def(
       "read_file",
@@ -72,20 +72,20 @@ void bind_package(nb::module_& module) {
         return nb::bytes(content.data(), content.size());
       },
       nb::arg("path"), nb::arg("name"),
-      nb::sig("def read_file(path: PathLike, name: str) -> bytes"),
+      nb::sig("def read_file(path: " NEUROPOD_PATH_TYPE ", name: str) -> bytes"),
       "The content of one file of a package.");
   module.def(
       "hash_file",
       [](nb::handle path, const std::string& name) {
         return get_loader(package_path(path))->get_hash_for_file(name);
       },
-      nb::arg("path"), nb::arg("name"), nb::sig("def hash_file(path: PathLike, name: str) -> str"),
+      nb::arg("path"), nb::arg("name"),
+      nb::sig("def hash_file(path: " NEUROPOD_PATH_TYPE ", name: str) -> str"),
       "Hex SHA-256 of one file of a package.");
   module.def(
       "verify_manifest", [](nb::handle path) { verify_manifest(*get_loader(package_path(path))); },
-      nb::arg("path"), nb::sig("def verify_manifest(path: PathLike) -> None"),
-      "Compares every file with the package's manifest; CorruptPackageError names the first that "
-      "differs.");
+      nb::arg("path"), nb::sig("def verify_manifest(path: " NEUROPOD_PATH_TYPE ") -> None"),
+      "Compares every file with the manifest; CorruptPackageError names the first that differs.");
 }
 
 }  // namespace neuropod::python

@@ -7,6 +7,9 @@
 #include "neuropod/bindings/python/module.hh"
 #include "neuropod/internal/config_utils.hh"
 
+/// What a path may be, in a stub's signature.
+#define NEUROPOD_PATH_TYPE "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+
 namespace neuropod::python {
 
 /// A str, bytes or path-like as the bytes the file system knows; TypeError for anything else.

@@ -71,18 +71,18 @@ nb::dict deserialize_map(const nb::bytes& data) {
 
 void bind_serialization(nb::module_& module) {
   module.def("serialize", &serialize_map, nb::arg("value"),
-             nb::sig("def serialize(value: dict[str, numpy.ndarray]) -> bytes"),
-             "Arrays by name as bytes that deserialize_dict() reads, in any language and version.");
+             nb::sig("def serialize(value: dict[str, numpy.typing.NDArray[typing.Any]]) -> bytes"),
+             "Arrays by name as bytes that deserialize_dict() reads, in any language.");
   module.def("serialize", &serialize_value, nb::arg("value"),
-             nb::sig("def serialize(value: numpy.ndarray) -> bytes"),
-             "An array as bytes that deserialize() reads, in any language and version.");
+             nb::sig("def serialize(value: numpy.typing.NDArray[typing.Any]) -> bytes"),
+             "An array as bytes that deserialize() reads, in any language.");
   module.def("deserialize", &deserialize_value, nb::arg("data"),
-             nb::sig("def deserialize(data: bytes) -> numpy.ndarray"),
-             "The array that serialize() wrote; strings as dtype S. InvalidArgumentError for other "
-             "bytes.");
-  module.def("deserialize_dict", &deserialize_map, nb::arg("data"),
-             nb::sig("def deserialize_dict(data: bytes) -> dict[str, numpy.ndarray]"),
-             "The arrays by name that serialize() wrote; strings as dtype S.");
+             nb::sig("def deserialize(data: bytes) -> numpy.typing.NDArray[typing.Any]"),
+             "The array that serialize() wrote; strings as dtype S.");
+  module.def(
+      "deserialize_dict", &deserialize_map, nb::arg("data"),
+      nb::sig("def deserialize_dict(data: bytes) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
+      "The arrays by name that serialize() wrote; strings as dtype S.");
 }
 
 }  // namespace neuropod::python

@@ -34,7 +34,7 @@ void bind_specs(nb::module_& module) {
       .def_ro("symbol", &Dimension::symbol, "The symbol, or an empty string.")
       .def(
           "__eq__", [](const Dimension& self, const Dimension& other) { return self == other; },
-          nb::is_operator())
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const Dimension& self) { return nb::hash(nb::make_tuple(self.value, self.symbol)); })
       .def("__repr__",

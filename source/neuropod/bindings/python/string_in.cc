@@ -77,11 +77,10 @@ void fill_from_objects(PyObject* const* objects, const InputSlot& slot, StringTe
 
 /// The array itself, or a C-contiguous copy in native byte order; StringDType becomes objects.
 nb::object dense_array(PyArrayObject* array) {
-  const int number = PyArray_DESCR(array)->type_num;
-  PyArray_Descr* dtype = nullptr;
-  if (number == NPY_VSTRING) dtype = PyArray_DescrFromType(NPY_OBJECT);
-  nb::object dense =
-      nb::steal(PyArray_FromArray(array, dtype, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED));
+  PyArray_Descr* dtype = PyArray_DESCR(array)->type_num == NPY_VSTRING
+                             ? PyArray_DescrFromType(NPY_OBJECT)
+                             : PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE);
+  nb::object dense = nb::steal(PyArray_FromArray(array, dtype, NPY_ARRAY_CARRAY_RO));
   if (!dense.is_valid()) throw nb::python_error();
   return dense;
 }

@@ -1,0 +1,248 @@
+"""Neuropod's native module. Private: use `neuropod`."""
+
+import enum
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import numpy.typing
+
+def error_codes() -> list[tuple[str, str, bool]]:
+    """
+    Every error code with its origin and whether the same call may succeed later.
+    """
+
+class TensorType(enum.Enum):
+    """Element type; members are named as in packages."""
+
+    float32 = 0
+
+    float64 = 1
+
+    int8 = 3
+
+    int16 = 4
+
+    int32 = 5
+
+    int64 = 6
+
+    uint8 = 7
+
+    uint16 = 8
+
+    uint32 = 9
+
+    uint64 = 10
+
+    bool = 11
+
+    float16 = 12
+
+    bfloat16 = 13
+
+    complex64 = 14
+
+    complex128 = 15
+
+    string = 2
+
+class Dimension:
+    """One dimension of a spec: a size, any size (-1) or a symbol (-2)."""
+
+    @property
+    def value(self) -> int:
+        """The size; -1 for any, -2 for a symbol."""
+
+    @property
+    def symbol(self) -> str:
+        """The symbol, or an empty string."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __repr__(self) -> str: ...
+
+class TensorSpec:
+    """One input or output of a problem API."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> TensorType: ...
+    @property
+    def dims(self) -> list[Dimension]: ...
+    @property
+    def optional(self) -> bool:
+        """An input that may be left out."""
+
+    def __str__(self) -> str: ...
+    def __repr__(self) -> str: ...
+
+class BackendLoadSpec:
+    """Points at a plug-in that is not on the search path."""
+
+    def __init__(self, type: str, version: str, path: str) -> None:
+        """`path`: its shared library, or the directory of its backend.json."""
+
+    @property
+    def type(self) -> str:
+        """Platform, e.g. "torchscript"."""
+
+    @type.setter
+    def type(self, arg: str, /) -> None: ...
+    @property
+    def version(self) -> str:
+        """Version of its framework, e.g. "2.13.0"."""
+
+    @version.setter
+    def version(self, arg: str, /) -> None: ...
+    @property
+    def path(self) -> str:
+        """Its shared library, or the directory of its backend.json."""
+
+    @path.setter
+    def path(self, arg: str, /) -> None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __repr__(self) -> str: ...
+
+class BackendManifest:
+    """What a plug-in's backend.json says."""
+
+    @property
+    def platform(self) -> str: ...
+    @property
+    def framework(self) -> str: ...
+    @property
+    def framework_version(self) -> str: ...
+    @property
+    def neuropod_abi(self) -> str: ...
+    @property
+    def library(self) -> str:
+        """Absolute path of the plug-in."""
+
+    @property
+    def libraries(self) -> list[str]:
+        """The framework's, absolute paths, in load order."""
+
+    @property
+    def python_module(self) -> str:
+        """The module whose import loads the same libraries, or an empty string."""
+
+    @property
+    def gpu(self) -> bool: ...
+    @property
+    def directory(self) -> str:
+        """Where the manifest was found."""
+
+class BackendCandidate:
+    """One plug-in that was looked at."""
+
+    @property
+    def manifest(self) -> BackendManifest: ...
+    @property
+    def source(self) -> str:
+        """The kind of place where it was found."""
+
+    @property
+    def rejected(self) -> str:
+        """Why it can't be used; empty if it can."""
+
+class BackendSearch:
+    """The result of looking for plug-ins."""
+
+    @property
+    def candidates(self) -> list[BackendCandidate]:
+        """Best first."""
+
+    @property
+    def searched(self) -> list[str]:
+        """Each place that was searched."""
+
+def find_backends(
+    platform: str = "", version_range: str = "*", overrides: Sequence[BackendLoadSpec] = []
+) -> BackendSearch:
+    """Looks for plug-ins of `platform` ('' means all) without opening any."""
+
+def find_library_conflict(manifest: BackendManifest) -> str:
+    """
+    Why this process can't load the plug-in beside what it holds; an empty string if it can.
+    """
+
+def user_backend_folder() -> str:
+    """The user's data folder for plug-ins; an empty string without a home."""
+
+def version_satisfies(version: str, range: str) -> bool:
+    """Whether a version is in a range as npm writes ranges."""
+
+def library_version() -> str:
+    """The version of the native library."""
+
+def library_path() -> str:
+    """The file that the native library was loaded from."""
+
+ABI_VERSION: str = "1"
+
+def read_config(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> dict[str, Any]:
+    """
+    What a package's config.json says, with defaults; `inputs` and `outputs` hold TensorSpec.
+    """
+
+def list_files(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> list[tuple[str, int]]:
+    """Every file of a package, by name, with its size in bytes."""
+
+def read_file(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], name: str) -> bytes:
+    """The content of one file of a package."""
+
+def hash_file(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], name: str) -> str:
+    """Hex SHA-256 of one file of a package."""
+
+def verify_manifest(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+    """
+    Compares every file with the manifest; CorruptPackageError names the first that differs.
+    """
+
+@overload
+def serialize(value: dict[str, numpy.typing.NDArray[Any]]) -> bytes:
+    """
+    Arrays by name as bytes that deserialize_dict() reads, in any language.
+    """
+
+@overload
+def serialize(value: numpy.typing.NDArray[Any]) -> bytes:
+    """An array as bytes that deserialize() reads, in any language."""
+
+def deserialize(data: bytes) -> numpy.typing.NDArray[Any]:
+    """The array that serialize() wrote; strings as dtype S."""
+
+def deserialize_dict(data: bytes) -> dict[str, numpy.typing.NDArray[Any]]:
+    """The arrays by name that serialize() wrote; strings as dtype S."""
+
+class Model:
+    """A loaded package. `neuropod.Neuropod` documents the methods."""
+
+    def __init__(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        backend_overrides: Sequence[BackendLoadSpec] = ...,
+        *,
+        use_ope: bool = False,
+        visible_device: int = 0,
+        load_model_at_construction: bool = True,
+        disable_shape_and_type_checking: bool = False,
+        verify_hashes: bool = True,
+        threads: int = 0,
+        strict: bool = False,
+        free_memory_every_cycle: bool = True,
+        control_queue_name: str = "",
+    ) -> None: ...
+    def infer(
+        self, inputs: Mapping[str, Any], requested_outputs: Sequence[str] | None = None
+    ) -> dict[str, numpy.typing.NDArray[Any]]: ...
+    def load_model(self) -> None: ...
+    def reset(self) -> None: ...
+    def get_name(self) -> str: ...
+    def get_platform(self) -> str: ...
+    def get_inputs(self) -> list[TensorSpec]: ...
+    def get_outputs(self) -> list[TensorSpec]: ...
+    def get_config(self) -> dict[str, Any]: ...
+    def allocator_stats(self) -> dict[str, int]: ...
