@@ -39,7 +39,8 @@ def build_config(
     `custom_ops`: base names inside `0/ops`. `descriptive`: `version`, `description`, `author`,
     `license`, `created`. Keys that older readers don't know are there only where they are used, and
     `format_version` only if one of them decides about calls (`stateful`, `optional`, a newer dtype) or
-    if it is asked for: so a plain package is byte for byte what older tools write and read.
+    if it is asked for: so the file of a plain package is byte for byte what older tools write. The
+    version of every package stands in its manifest.
     Raises InvalidArgumentError (a ValueError) that names the key.
     """
     config: dict[str, Any] = {

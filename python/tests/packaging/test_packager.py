@@ -50,6 +50,12 @@ def test_packages_a_zip_that_loads_and_runs(tmp_path):
         np.testing.assert_array_equal(model.infer({"x": X, "y": X})["out"], 2 * X)
 
 
+def test_what_is_written_follows_todays_rules(tmp_path):
+    create_echo_neuropod(neuropod_path=tmp_path / "a", **ADDITION)
+    with load_neuropod(tmp_path / "a") as model, pytest.raises(SpecMismatchError, match="'y'"):
+        model.infer({"x": X})
+
+
 def test_manifest_has_the_hash_of_every_file_but_itself(tmp_path):
     target = tmp_path / "addition"
     create_echo_neuropod(
@@ -57,6 +63,7 @@ def test_manifest_has_the_hash_of_every_file_but_itself(tmp_path):
     )
     manifest = json.loads((target / "manifest.json").read_text())
     assert manifest["manifest_version"] == 1
+    assert manifest["format_version"] == 1
     assert manifest["files"] == {
         path.relative_to(target).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in target.rglob("*")
