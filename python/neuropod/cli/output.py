@@ -27,13 +27,18 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     from rich.table import Table
     from rich.text import Text
 
+    class TableConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Leaves it to main(), which knows the exit code; rich would exit with 1."""
+            raise BrokenPipeError
+
     table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_printable(cell)) for cell in row))
     width = None if sys.stdout.isatty() else _MAX_WIDTH_WITHOUT_TERMINAL
-    Console(file=sys.stdout, width=width, soft_wrap=False, highlight=False).print(table)
+    TableConsole(file=sys.stdout, width=width, soft_wrap=False, highlight=False).print(table)
 
 
 def _printable(text: str) -> str:
