@@ -41,7 +41,7 @@ from torch import Tensor
 sys.path.insert(0, HERE)
 from torchscript_packages import write_torchscript_package
 root = Path(ROOT)
-torch.ops.load_library(str(root / "operator.so"))
+torch.ops.load_library(str(root / "addition.so"))
 
 class Model(torch.nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -73,13 +73,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the packages "twice" (one library under two names), "once" and "other" (another
     library that registers the same namespace)."""
     root = tmp_path_factory.mktemp("custom_ops")
-    for name, scale in (("operator", 10), ("other", 20)):
+    for name, scale in (("addition", 10), ("other", 20)):
         build_operator(root / f"{name}.so", scale)
     written = {
-        "twice": {"operator.so": "operator.so", "operator_copy.so": "operator.so"},
-        "once": {"renamed.so": "operator.so"},
+        "twice": {"addition.so": "addition.so", "addition_copy.so": "addition.so"},
+        "once": {"renamed.so": "addition.so"},
         "other": {"other.so": "other.so"},
-        "same_name": {"operator.so": "other.so"},
+        "same_name": {"addition.so": "other.so"},
     }
     run(root, f"PACKAGES = {written!r}\nHERE = {str(Path(__file__).parent)!r}\n" + WRITE_PACKAGES)
     return root
@@ -125,7 +125,7 @@ def test_operators_and_classes_are_loaded_once_whatever_their_names(packages: Pa
 def test_an_operator_that_the_host_has_loaded_is_not_loaded_again(packages: Path) -> None:
     program = INFER + (
         "import torch\n"
-        "torch.ops.load_library(ROOT + '/operator.so')\n"
+        "torch.ops.load_library(ROOT + '/addition.so')\n"
         "print([infer('twice'), infer('once')])"
     )
     assert json.loads(run(packages, program)) == [[32], [32]]
