@@ -36,6 +36,8 @@ function(neuropod_add_backend name)
   endif()
   target_compile_features(${name} PRIVATE cxx_std_20)
   target_link_libraries(${name} PRIVATE -Wl,--no-as-needed ${arg_LINK} -Wl,--exclude-libs,ALL)
+  target_link_options(${name} PRIVATE
+                      "LINKER:--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/neuropod.map")
   target_compile_definitions(${name} PRIVATE
     NEUROPOD_BACKEND_PLATFORM="${arg_PLATFORM}"
     NEUROPOD_BACKEND_FRAMEWORK_VERSION="${arg_FRAMEWORK_VERSION}")

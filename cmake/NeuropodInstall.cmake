@@ -20,7 +20,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/NeuropodConfigVersion.cm
                                  COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/NeuropodConfig.cmake" "${PROJECT_BINARY_DIR}/NeuropodConfigVersion.cmake"
               cmake/NeuropodBackend.cmake cmake/NeuropodContractSuite.cmake
-        DESTINATION "${cmake_dir}")
+              cmake/neuropod.map DESTINATION "${cmake_dir}")
 
 foreach(folder . base backends core internal package serialization conversions)
   file(GLOB headers CONFIGURE_DEPENDS "source/neuropod/${folder}/*.hh")
