@@ -50,6 +50,8 @@ COMMON_ARGUMENTS_DOC: Final = """
     neuropod_load_args: arguments for `load_neuropod` in that run.
     overwrite: replace a package that is at neuropod_path.
     stateful: the model keeps state between calls.
+    format_version: 1 writes the format's version into config.json too. It always stands in
+        manifest.json, and in config.json where the configuration needs it.
     version, description, author, license, created: strings for people.
 
     Raises InvalidArgumentError (a ValueError) for arguments that can't be used, FileExistsError,
@@ -78,6 +80,7 @@ class CommonArguments:
     neuropod_load_args: Mapping[str, Any] = field(default_factory=dict)
     overwrite: bool = False
     stateful: bool = False
+    format_version: int | None = None
     version: str | None = None
     description: str | None = None
     author: str | None = None
@@ -200,6 +203,7 @@ def _checked_config(platform: str, args: CommonArguments, ops: list[Path]) -> di
         input_tensor_device=args.input_tensor_device,
         default_input_tensor_device=args.default_input_tensor_device,
         stateful=args.stateful,
+        format_version=args.format_version,
         version=args.version,
         description=args.description,
         author=args.author,

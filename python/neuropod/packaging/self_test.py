@@ -80,7 +80,7 @@ def _write_request(
     request = {
         "package": str(package),
         "inputs": dict(inputs),
-        "load_arguments": dict(load_arguments),
+        "load_arguments": _portable(load_arguments),
         "registered_backends": registered_backends(),
     }
     with (exchange / "request").open("wb") as file:
@@ -90,6 +90,17 @@ def _write_request(
             raise InvalidArgumentError(
                 f"neuropod_load_args can't be handed to a fresh process: {error}"
             ) from error
+
+
+def _portable(load_arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with plug-ins as plain tuples, which another process takes too."""
+    result = dict(load_arguments)
+    if result.get("backend_overrides"):
+        result["backend_overrides"] = [
+            (spec.type, spec.version, spec.path) if hasattr(spec, "path") else tuple(spec)
+            for spec in result["backend_overrides"]
+        ]
+    return result
 
 
 def registered_backends() -> list[Any]:

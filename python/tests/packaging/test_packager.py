@@ -16,7 +16,7 @@ from echo_packager import (
     create_large_neuropod,
 )
 
-from neuropod import load_neuropod
+from neuropod import _native, load_neuropod, registry
 from neuropod.errors import (
     BackendNotFoundError,
     InvalidArgumentError,
@@ -290,6 +290,37 @@ def test_load_arguments_reach_the_self_test(tmp_path):
         neuropod_load_args={"threads": 2},
         **ADDITION,
     )
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_plug_ins_that_are_preferred_reach_the_self_test(tmp_path, monkeypatch, registered):
+    """They name a version that doesn't exist, which only a search that sees them can say."""
+    echo = _native.find_backends("echo").candidates[0].manifest.directory
+    arguments = {}
+    if registered:
+        monkeypatch.setattr(registry, "_registered", [])
+        registry.register_backend("echo", "77.7.7", echo)
+    else:
+        spec = _native.BackendLoadSpec("echo", "77.7.7", echo)
+        arguments["neuropod_load_args"] = {"backend_overrides": [spec]}
+    with pytest.raises(BackendNotFoundError, match=r"77\.7\.7"):
+        create_echo_neuropod(
+            neuropod_path=tmp_path / "a",
+            platform_version_semver=">=77",
+            test_input_data={"x": X, "y": X},
+            **arguments,
+            **ADDITION,
+        )
+
+
+def test_load_arguments_that_cannot_travel_are_refused(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="can't be handed to a fresh process"):
+        create_echo_neuropod(
+            neuropod_path=tmp_path / "a",
+            test_input_data={"x": X, "y": X},
+            neuropod_load_args={"threads": lambda: 2},
+            **ADDITION,
+        )
 
 
 def test_the_model_runs_in_another_process(tmp_path):
