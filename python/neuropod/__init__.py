@@ -10,9 +10,9 @@ Importing this package imports no framework, and NumPy only when a model is load
 
 from neuropod.errors import (
     BackendNotFoundError,
-    CallCancelledError,
+    CancelledError,
     CorruptPackageError,
-    DeadlineExceededError,
+    InferenceTimeoutError,
     InvalidArgumentError,
     InvalidPackageError,
     LoadFailedError,
@@ -31,9 +31,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BackendNotFoundError",
-    "CallCancelledError",
+    "CancelledError",
     "CorruptPackageError",
-    "DeadlineExceededError",
+    "InferenceTimeoutError",
     "InvalidArgumentError",
     "InvalidPackageError",
     "LoadFailedError",

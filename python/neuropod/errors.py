@@ -66,7 +66,7 @@ class InvalidPackageError(NeuropodError, ValueError):
     origin = "package"
 
 
-class CorruptPackageError(NeuropodError, ValueError):
+class CorruptPackageError(NeuropodError, OSError):
     """The package was whole once: it is truncated or changed, or a hash differs."""
 
     code = "corrupt_package"
@@ -125,7 +125,7 @@ class WorkerDiedError(NeuropodError, ChildProcessError):
     retryable = True
 
 
-class DeadlineExceededError(NeuropodError, TimeoutError):
+class InferenceTimeoutError(NeuropodError, TimeoutError):
     """The call's deadline passed."""
 
     code = "timeout"
@@ -133,7 +133,7 @@ class DeadlineExceededError(NeuropodError, TimeoutError):
     retryable = True
 
 
-class CallCancelledError(NeuropodError, InterruptedError):
+class CancelledError(NeuropodError, InterruptedError):
     """The call was withdrawn."""
 
     code = "cancelled"
@@ -155,8 +155,8 @@ ERROR_CLASSES: Final[dict[str, type[NeuropodError]]] = {
         OutOfMemoryError,
         UnavailableError,
         WorkerDiedError,
-        DeadlineExceededError,
-        CallCancelledError,
+        InferenceTimeoutError,
+        CancelledError,
     )
 }
 """The class of each code; the native module raises through it."""

@@ -25,7 +25,7 @@ BUILTINS = {
     "spec_mismatch": ValueError,
     "not_found": FileNotFoundError,
     "invalid_package": ValueError,
-    "corrupt_package": ValueError,
+    "corrupt_package": OSError,
     "backend_not_found": ImportError,
     "version_conflict": ImportError,
     "load_failed": ImportError,
