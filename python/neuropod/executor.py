@@ -1,5 +1,6 @@
 """Loading a package and running its model."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
@@ -107,7 +108,7 @@ class Neuropod:
     def model(self) -> "Model":
         """The native model."""
         if self._model is None:
-            self._refuse_closed()
+            _refuse_closed(self._name)
         return self._model
 
     @property
@@ -127,7 +128,7 @@ class Neuropod:
     def close(self) -> None:
         """Frees the model. Outputs stay valid; calling it again does nothing."""
         self._model = None
-        self._infer = self._refuse_closed
+        self._infer = functools.partial(_refuse_closed, self._name)
 
     def __enter__(self) -> "Neuropod":
         return self
@@ -146,9 +147,6 @@ class Neuropod:
         inputs = _summary(self._model.get_inputs())
         outputs = _summary(self._model.get_outputs())
         return f"<Neuropod {self._name!r} ({self.platform}): {inputs} -> {outputs}>"
-
-    def _refuse_closed(self, *_: object) -> NoReturn:
-        raise InvalidArgumentError(f"model '{self._name}' is closed; load it again to use it")
 
 
 @takes_existing_names
@@ -209,6 +207,10 @@ def load_neuropod(
     if not isinstance(visible_device, NotGiven):
         options["visible_device"] = visible_device
     return Neuropod(path, **options)
+
+
+def _refuse_closed(name: str, *_: object) -> NoReturn:
+    raise InvalidArgumentError(f"model '{name}' is closed; load it again to use it")
 
 
 def _summary(specs: "Sequence[TensorSpec]") -> str:
