@@ -33,7 +33,7 @@ target_compile_options(neuropod_build_settings INTERFACE
                        "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 foreach(sanitizer IN LISTS NEUROPOD_SANITIZE)
   target_compile_options(neuropod_build_settings INTERFACE -fsanitize=${sanitizer}
-                                                           -fno-omit-frame-pointer -g)
+                                                           -fno-omit-frame-pointer -O1 -g1)
   target_link_options(neuropod_build_settings INTERFACE -fsanitize=${sanitizer})
 endforeach()
 
@@ -59,6 +59,8 @@ function(neuropod_add_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE neuropod_build_settings neuropod GTest::gtest GTest::gmock
                                         GTest::gtest_main ${arg_LINK})
+  # Tests spend their time compiling, not running.
+  target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGS} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   # The user's own plug-ins mustn't decide what the core's tests find.
   set(environment "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/no-data-home" ${arg_ENVIRONMENT})

@@ -24,12 +24,6 @@ Neuropod::Neuropod(const std::string& neuropod_path, std::shared_ptr<NeuropodBac
 Neuropod::~Neuropod() = default;
 Neuropod::Neuropod(const Neuropod&) = default;
 Neuropod& Neuropod::operator=(const Neuropod&) = default;
-// A move copies, so that what was moved from stays usable.
-Neuropod::Neuropod(Neuropod&& other) noexcept : backend_(other.backend_) {}
-Neuropod& Neuropod::operator=(Neuropod&& other) noexcept {
-  backend_ = other.backend_;
-  return *this;
-}
 
 void Neuropod::load_model() { backend_->load_model(); }
 

@@ -44,10 +44,9 @@ class NEUROPOD_EXPORT Neuropod {
   Neuropod(const std::string& neuropod_path, std::shared_ptr<NeuropodBackend> backend);
 
   ~Neuropod();
+  // Moving copies: what was moved from stays a usable model.
   Neuropod(const Neuropod&);
   Neuropod& operator=(const Neuropod&);
-  Neuropod(Neuropod&&) noexcept;
-  Neuropod& operator=(Neuropod&&) noexcept;
 
   /// Loads the model, for `load_model_at_construction = false`.
   void load_model();

@@ -43,7 +43,7 @@ BackendCandidate candidate_without_manifest(const BackendLoadSpec& override) {
   manifest.platform = override.type;
   manifest.framework = override.type;
   manifest.framework_version = override.version;
-  manifest.neuropod_abi = NEUROPOD_ABI_VERSION;
+  manifest.neuropod_abi = std::string(NEUROPOD_ABI_VERSION);
   manifest.library = fs::absolute(override.path).lexically_normal().string();
   manifest.directory = fs::path(manifest.library).parent_path().string();
   return candidate;

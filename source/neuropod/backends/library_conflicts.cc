@@ -48,7 +48,7 @@ bool lies_below(const std::string& path, const std::string& directory) {
 // The path that `library` would have if its framework was the copy in `directory`: what follows the
 // last "/<name of the directory>/" of it.
 fs::path counterpart(const std::string& library, const fs::path& directory) {
-  const std::string marker = "/" + directory.filename().string() + "/";
+  const std::string marker = fmt::format("/{}/", directory.filename().string());
   const size_t at = library.rfind(marker);
   if (at == std::string::npos) return {};
   return directory / library.substr(at + marker.size());
