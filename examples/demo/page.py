@@ -157,7 +157,8 @@ def _photograph(result: PhotographResult) -> str:
     )
 
 
-def _duration(microseconds: float, sign: str = "") -> str:
+def duration(microseconds: float, sign: str = "") -> str:
+    """The time in the unit that suits it; `sign` is "+" to write a plus sign too."""
     if abs(microseconds) < 1000:
         return f"{microseconds:{sign}.1f} µs"
     return f"{microseconds / 1000:{sign}.1f} ms"
@@ -166,8 +167,8 @@ def _duration(microseconds: float, sign: str = "") -> str:
 def _latency_row(name: str, latency: Latency) -> str:
     direct, neuropod = latency.direct_median_us, latency.neuropod_median_us
     return (
-        f"<tr><th>{name}</th><td>{_duration(direct)}</td><td>{_duration(neuropod)}</td>"
-        f"<td>{_duration(neuropod - direct, '+')}</td><td>{neuropod / direct:.2f} ×</td></tr>"
+        f"<tr><th>{name}</th><td>{duration(direct)}</td><td>{duration(neuropod)}</td>"
+        f"<td>{duration(neuropod - direct, '+')}</td><td>{neuropod / direct:.2f} ×</td></tr>"
     )
 
 

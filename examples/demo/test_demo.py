@@ -4,6 +4,7 @@ import html.parser
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import digits
@@ -17,6 +18,15 @@ from letterbox import FILL, letterbox, place
 from photographs import Photograph, load_photographs
 
 DEMO = Path(__file__).parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """As the demo runs: quicker on a busy machine, where threads wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +242,7 @@ def test_page_shows_the_surest_mistakes_and_the_least_sure_hits_first() -> None:
 
 def test_page_escapes_names_and_says_when_scores_differ() -> None:
     photograph = Photograph("<b>&", np.zeros((8, 8, 3), np.uint8), 0, "nobody")
-    timing = latency.measure(lambda: None, lambda: None, rounds=4, warm_up=0)
+    timing = latency.measure(lambda: None, lambda: None, rounds=4, warm_up=0, budget_s=9)
     text = page.render(
         page.Results(
             readings(),
@@ -250,10 +260,19 @@ def test_page_escapes_names_and_says_when_scores_differ() -> None:
 def test_latency_calls_both_equally_often() -> None:
     calls = []
     times = latency.measure(
-        lambda: calls.append("direct"), lambda: calls.append("neuropod"), rounds=6, warm_up=2
+        lambda: calls.append("direct"),
+        lambda: calls.append("neuropod"),
+        rounds=6,
+        warm_up=2,
+        budget_s=9,
     )
     assert calls.count("direct") == calls.count("neuropod") == 8
     assert times.direct_us.shape == times.neuropod_us.shape == (6,)
+
+
+def test_latency_stops_at_its_budget() -> None:
+    times = latency.measure(lambda: None, lambda: None, rounds=1000, warm_up=0, budget_s=0)
+    assert times.direct_us.shape == times.neuropod_us.shape == (4,)
 
 
 class References(html.parser.HTMLParser):
