@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torchscript_packages import LoadModule
+from torchscript_packages import LoadModule, WritePackage
+
+from neuropod import load_neuropod
 
 X = [("x", "float32", ("n",))]
 Y = [("y", "float32", (None,))]
@@ -176,3 +178,17 @@ def test_a_list_changed_in_place_does_not_reach_the_caller(load_module: LoadModu
     model = load_module(Appends(), [("x", "string", (None,))], [("y", "string", (None,))])
     for _ in range(2):
         assert model.infer({"x": ["one"]})["y"].tolist() == ["one", "more"]
+
+
+def test_each_model_runs_with_its_own_number_of_threads(write_package: WritePackage) -> None:
+    package = write_package(AddsInPlace(), X, Y)
+    before = torch.get_num_threads()
+    try:
+        with load_neuropod(package, threads=1) as one, load_neuropod(package, threads=3) as three:
+            found = []
+            for model in (one, three, one):
+                run(model, 0)
+                found.append(torch.get_num_threads())
+            assert found == [1, 3, 1]
+    finally:
+        torch.set_num_threads(before)

@@ -22,6 +22,12 @@ namespace {
 
 constexpr char kModelFile[] = "0/data/model.pt";
 
+// torch keeps the number per thread that runs operators: one that ran before it was set keeps its
+// own.
+void use_threads(int threads) {
+  if (threads > 0 && at::get_num_threads() != threads) at::set_num_threads(threads);
+}
+
 // In a catch block: says what torch found wrong with the model's file, and what to do about it.
 [[noreturn]] void rethrow_load_error() {
   try {
@@ -122,7 +128,7 @@ std::unique_ptr<TorchNeuropodBackend::Model> TorchNeuropodBackend::load() const 
 }
 
 void TorchNeuropodBackend::load_model_internal() {
-  if (options_.threads > 0) at::set_num_threads(options_.threads);
+  use_threads(options_.threads);
   load_custom_operators(*loader_, model_config_->custom_ops);
   model_ = load();
   for (const std::string& name : model_->arguments.inputs_with_defaults()) input_has_default(name);
@@ -132,6 +138,7 @@ std::unique_ptr<NeuropodValueMap> TorchNeuropodBackend::infer_internal(
     const BoundInputs& inputs, const std::vector<std::string>& requested_outputs) {
   const Model& model = *model_;
   try {
+    use_threads(options_.threads);
     const c10::InferenceMode inference_mode(!model.traits.differentiates);
     torch::jit::Stack stack;
     model.arguments.bind(model.self, inputs, &stack);

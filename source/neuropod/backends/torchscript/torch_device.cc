@@ -21,6 +21,14 @@ namespace {
 // hand.
 class TorchDeviceMemory : public DeviceMemory {
  public:
+  bool has_device(NeuropodDevice device) const noexcept override {
+    try {
+      return torch_has_device(device);
+    } catch (const std::exception&) {
+      return false;  // CUDA is there and fails
+    }
+  }
+
   void* allocate(size_t bytes, NeuropodDevice device) noexcept override {
     try {
       auto options = at::TensorOptions().dtype(at::kByte);

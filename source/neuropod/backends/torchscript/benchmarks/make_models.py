@@ -2,8 +2,8 @@
 
     python make_models.py FOLDER
 
-FOLDER then holds <name>.pt (for torch alone) and <name>.neuropod (a zip, for Neuropod) for each name
-in MODELS.
+FOLDER then holds, for each name in MODELS, <name>.pt for torch alone, and for Neuropod <name>.neuropod, a
+zip as the packager makes it, and <name>_stored.neuropod, one that isn't compressed.
 """
 
 import argparse
@@ -93,9 +93,10 @@ def write_model(folder: Path, name: str) -> None:
         "input_spec": [{"name": n, "dtype": d, "shape": list(s)} for n, d, s in inputs],
         "output_spec": [{"name": n, "dtype": d, "shape": list(s)} for n, d, s in [OUTPUTS[name]]],
     }
-    with zipfile.ZipFile(folder / f"{name}.neuropod", "w", zipfile.ZIP_DEFLATED) as package:
-        package.writestr("config.json", json.dumps(config, indent=4, sort_keys=True))
-        package.write(model, "0/data/model.pt")
+    for suffix, method in (("", zipfile.ZIP_DEFLATED), ("_stored", zipfile.ZIP_STORED)):
+        with zipfile.ZipFile(folder / f"{name}{suffix}.neuropod", "w", method) as package:
+            package.writestr("config.json", json.dumps(config, indent=4, sort_keys=True))
+            package.write(model, "0/data/model.pt")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 #include "memory_use.hh"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
+#include <c10/core/InferenceMode.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <torch/csrc/jit/api/module.h>
@@ -36,7 +36,7 @@ long long resident_bytes() {
 }
 
 long long run_directly(const std::string& models) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode inference_mode;
   torch::jit::Module module = torch::jit::load(models + "/invert.pt");
   std::vector<at::Tensor> kept;
   const auto infer = [&](int value) {

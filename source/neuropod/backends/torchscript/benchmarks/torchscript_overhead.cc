@@ -2,8 +2,8 @@
 // one run. Prints JSON; times are medians in microseconds. Usage: torchscript_overhead MODELS
 // [ROUNDS]
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -72,7 +72,7 @@ template <typename T>
 Pair measure_calls(const std::string& models, const std::string& name,
                    const std::vector<std::string>& inputs, const std::vector<int64_t>& dims,
                    int rounds, int calls) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode inference_mode;
   torch::jit::Module module = torch::jit::load(models + "/" + name + ".pt");
   const std::vector<at::Tensor> tensors(inputs.size(),
                                         at::full(dims, 1, c10::CppTypeToScalarType<T>::value));
@@ -92,7 +92,7 @@ Pair measure_calls(const std::string& models, const std::string& name,
 
 // Inputs made for each call, as most applications do.
 Pair measure_fresh_inputs(const std::string& models, int rounds) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode inference_mode;
   torch::jit::Module module = torch::jit::load(models + "/addition.pt");
   const Neuropod model(models + "/addition.neuropod");
   return Pair::measure(
@@ -111,12 +111,10 @@ Pair measure_fresh_inputs(const std::string& models, int rounds) {
       });
 }
 
-Pair measure_loading(const std::string& models, bool verify_hashes) {
-  RuntimeOptions options;
-  options.verify_hashes = verify_hashes;
+Pair measure_loading(const std::string& models, const std::string& package) {
   return Pair::measure(
       15, 1, [&] { torch::jit::load(models + "/mlp.pt"); },
-      [&] { Neuropod(models + "/mlp.neuropod", options); });
+      [&] { Neuropod(models + "/" + package); });
 }
 
 void run(const std::string& models, int rounds) {
@@ -134,8 +132,8 @@ void run(const std::string& models, int rounds) {
       .print("image", ",");
   measure_calls<float>(models, "mlp", {"x"}, {32, 784}, rounds / 4, 20).print("mlp", ",");
   measure_calls<float>(models, "small_inputs", many, {1}, rounds, 100).print("small_inputs", ",");
-  measure_loading(models, false).print("load", ",");
-  measure_loading(models, true).print("load_verified", ",");
+  measure_loading(models, "mlp.neuropod").print("load", ",");
+  measure_loading(models, "mlp_stored.neuropod").print("load_stored", ",");
   std::printf(
       "  \"images_32\": {\"direct_bytes\": %lld, \"neuropod_bytes\": %lld, \"added_bytes\": "
       "%lld}\n}\n",
