@@ -1,10 +1,14 @@
+import os
 import resource
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+_NOBODY = 65534
 
 
 @contextmanager
@@ -27,7 +31,7 @@ def _mounted(folder: Path, options: str) -> Iterator[bool]:
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder in which no more than 1 MiB can be written.
 
-    A small tmpfs; without the right to mount, a limit on the size of this process's files.
+    A small tmpfs; without the right to mount, a limit of 512 KiB on each file of this process.
     """
     folder = tmp_path / "small"
     with _mounted(folder, "size=1m") as mounted:
@@ -35,7 +39,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
             yield folder
             return
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512 << 10, hard))
         try:
             yield folder
         finally:
@@ -44,11 +48,21 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def read_only_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that can't be written. Root may write what permissions forbid, so it gets a mount."""
-    folder = tmp_path / "read_only"
-    with _mounted(folder, "ro,size=1m") as mounted:
-        if not mounted:
-            folder.chmod(0o555)
-        yield folder
-        if not mounted:
-            folder.chmod(0o755)
+    """A folder that can't be written.
+
+    Root may write what permissions forbid, so it gets a mount or, without the right to mount, another
+    user's rights for a while.
+    """
+    with _mounted(tmp_path / "read_only", "ro,size=1m") as mounted:
+        if mounted:
+            yield tmp_path / "read_only"
+            return
+    with tempfile.TemporaryDirectory(prefix="read_only") as folder:
+        Path(folder).chmod(0o555)
+        user = os.geteuid()
+        os.seteuid(user or _NOBODY)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+            Path(folder).chmod(0o755)

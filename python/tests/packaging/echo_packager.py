@@ -34,12 +34,13 @@ def create_echo_neuropod(
 
 
 @packager(platform="echo")
-def create_large_neuropod(draft: PackageDraft, *, size: int) -> None:
-    """Packages `size` bytes that don't compress.
+def create_large_neuropod(draft: PackageDraft, *, size: int, count: int = 1) -> None:
+    """Packages bytes that don't compress.
 
-    size: in bytes.
+    size: bytes of each file. count: of files.
     """
-    (draft.data_folder / "weights.bin").write_bytes(os.urandom(size))
+    for i in range(count):
+        (draft.data_folder / f"weights{i}.bin").write_bytes(os.urandom(size))
 
 
 @packager(platform="echo")

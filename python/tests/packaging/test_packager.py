@@ -444,7 +444,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(full_disk, as_zip):
 
 def test_a_disk_that_fills_up_with_the_archive_leaves_nothing(full_disk):
     with pytest.raises(OSError, match="failed"):
-        create_large_neuropod(neuropod_path=full_disk / "a", size=1_040_000, **LARGE)
+        create_large_neuropod(neuropod_path=full_disk / "a", size=400_000, count=2, **LARGE)
     assert contents(full_disk) == []
 
 
