@@ -88,7 +88,7 @@ void Model::run(const std::string& output, const std::map<std::string, View>& in
                 float* to) const {
   size_t count = 1;
   for (size_t dimension : shape_of(output, inputs)) count *= dimension;
-  std::fill_n(to, count, 0.0f);
+  std::fill_n(to, count, -0.0f);  // unlike 0, it leaves every number that is added as it is
   for (const Term& term : outputs_.at(output)) {
     const auto input = inputs.find(term.input);
     if (input != inputs.end()) add_product(term, input->second, to);

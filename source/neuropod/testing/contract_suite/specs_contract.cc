@@ -8,6 +8,7 @@ namespace {
 using contract::Json;
 using contract::set_spec;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -91,10 +92,13 @@ TEST_F(Contract, C0208_ANullInputIsNamed) {
 
 TEST_F(Contract, C0209_AnOutputThatBreaksItsSpecIsNamed) {
   if (!has("identity")) return;
-  const Neuropod model = load_variant(
-      "identity", [](Json& config) { set_spec(config, "output_spec", "y", "int32", {"n"}); });
-  const Error error = error_of([&] { model.infer({{"x", floats(model, {1})}}); });
-  EXPECT_EQ(error.code(), ErrorCode::kSpecMismatch);
+  // A backend may see it when loading.
+  const Error error = error_of([] {
+    const Neuropod model = load_variant(
+        "identity", [](Json& config) { set_spec(config, "output_spec", "y", "int32", {"n"}); });
+    model.infer({{"x", floats(model, {1})}});
+  });
+  EXPECT_THAT(error.code(), AnyOf(ErrorCode::kSpecMismatch, ErrorCode::kInvalidPackage));
   EXPECT_THAT(error.what(), AllOf(HasSubstr("'y'"), HasSubstr("int32"), HasSubstr("float32")));
 }
 
