@@ -106,7 +106,7 @@ Dimension read_dimension(const Json& value, const std::string& path) {
   return Dimension(value.get<int64_t>());
 }
 
-TensorSpec read_spec(const Json& item, const std::string& path) {
+TensorSpec read_spec(const Json& item, const std::string& path, bool is_input) {
   if (!item.is_object()) fail_value(path, "an object with 'name', 'dtype' and 'shape'", item);
   std::string name = required_string(item, "name", path + ".name");
   const std::string dtype = required_string(item, "dtype", path + ".dtype");
@@ -121,11 +121,11 @@ TensorSpec read_spec(const Json& item, const std::string& path) {
   for (size_t i = 0; i < shape->size(); ++i) {
     dims.push_back(read_dimension((*shape)[i], fmt::format("{}.shape[{}]", path, i)));
   }
-  return TensorSpec(std::move(name), std::move(dims), type,
-                    optional_bool(item, "optional", path + ".optional"));
+  const bool optional = is_input && optional_bool(item, "optional", path + ".optional");
+  return TensorSpec(std::move(name), std::move(dims), type, optional);
 }
 
-std::vector<TensorSpec> read_specs(const Json& config, const char* key) {
+std::vector<TensorSpec> read_specs(const Json& config, const char* key, bool are_inputs) {
   std::vector<TensorSpec> specs;
   const Json* items = find(config, key);
   if (items == nullptr) return specs;
@@ -134,7 +134,7 @@ std::vector<TensorSpec> read_specs(const Json& config, const char* key) {
   std::unordered_set<std::string> names;
   for (size_t i = 0; i < items->size(); ++i) {
     const std::string path = fmt::format("{}[{}]", key, i);
-    specs.push_back(read_spec((*items)[i], path));
+    specs.push_back(read_spec((*items)[i], path, are_inputs));
     if (!names.insert(specs.back().name).second) {
       fail(fmt::format("'{}.name' is '{}', which is the name of an earlier tensor of '{}'", path,
                        specs.back().name, key));
@@ -246,8 +246,8 @@ std::unique_ptr<ModelConfig> load_model_config(std::istream& stream) {
   config->name = required_string(json, "name", "name");
   config->platform = required_string(json, "platform", "platform");
   config->platform_version_semver = read_version_range(json);
-  config->inputs = read_specs(json, "input_spec");
-  config->outputs = read_specs(json, "output_spec");
+  config->inputs = read_specs(json, "input_spec", /*are_inputs=*/true);
+  config->outputs = read_specs(json, "output_spec", /*are_inputs=*/false);
   config->custom_ops = read_custom_ops(json);
   config->input_tensor_device = read_devices(json, config->inputs);
   config->stateful = optional_bool(json, "stateful", "stateful");

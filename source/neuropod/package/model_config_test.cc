@@ -109,7 +109,8 @@ TEST(ModelConfigTest, ReadsWhatWeAdd) {
       "version": "1.2", "description": "d", "author": "ä", "license": "MIT", "created": "2026-01-01",
       "custom_ops": ["op.so"], "something": {"later": [1]},
       "input_spec": [{"name": "x", "dtype": "bfloat16", "shape": [], "optional": true, "extra": 1},
-                     {"name": "y", "dtype": "string", "shape": [null, 2147483647, "n"]}]})");
+                     {"name": "y", "dtype": "string", "shape": [null, 2147483647, "n"]}],
+      "output_spec": [{"name": "z", "dtype": "int8", "shape": [], "optional": true}]})");
   EXPECT_EQ(config->format_version, 1);
   EXPECT_TRUE(config->stateful);
   EXPECT_EQ(config->version, "1.2");
@@ -119,6 +120,7 @@ TEST(ModelConfigTest, ReadsWhatWeAdd) {
   EXPECT_EQ(config->created, "2026-01-01");
   EXPECT_THAT(config->custom_ops, ElementsAre("op.so"));
   EXPECT_TRUE(config->inputs[0].optional);
+  EXPECT_FALSE(config->outputs[0].optional);
   EXPECT_EQ(config->inputs[0].type, BFLOAT16_TENSOR);
   EXPECT_EQ(config->inputs[1].type, STRING_TENSOR);
   EXPECT_THAT(config->inputs[1].dims,
@@ -278,6 +280,23 @@ TEST(ModelConfigTest, LoadsFromPackages) {
     EXPECT_EQ(load_model_config(folder.path() + form)->name, "addition_model");
     const auto loader = get_loader(folder.path() + form);
     EXPECT_EQ(load_model_config(*loader)->name, "addition_model");
+  }
+}
+
+TEST(ModelConfigTest, TheManifestGivesTheFormatVersionThatTheConfigLeavesOut) {
+  const auto version_of = [](const std::string& config, const std::string& more) {
+    const TemporaryFolder folder;
+    write_file(folder.path() + "/config.json", config);
+    write_file(folder.path() + "/manifest.json",
+               R"({"files": {}, "manifest_version": 1)" + more + "}");
+    return load_model_config(folder.path())->format_version;
+  };
+  EXPECT_EQ(version_of(kAddition, ""), 0);
+  EXPECT_EQ(version_of(kAddition, R"(, "format_version": 1)"), 1);
+  EXPECT_EQ(version_of(R"({"name": "a", "platform": "b", "format_version": 1})", ""), 1);
+  for (const char* version : {"2", "0", "-1", "1.0", "\"1\"", "null"}) {
+    EXPECT_THROW(version_of(kAddition, std::string(", \"format_version\": ") + version), Error)
+        << version;
   }
 }
 
