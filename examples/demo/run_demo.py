@@ -101,7 +101,7 @@ def run_digits(
     one = np.ascontiguousarray(images[:1])
 
     def call_directly(scans: npt.NDArray[np.float32]) -> dict[str, npt.NDArray]:
-        with torch.no_grad():
+        with torch.inference_mode():
             outputs = module(torch.from_numpy(scans))
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
@@ -143,7 +143,7 @@ def run_detector(
         frame, _ = letterbox(photographs[0].picture)
 
         def call_directly() -> object:
-            with torch.no_grad():
+            with torch.inference_mode():
                 found = module(torch.from_numpy(frame))
             return found[0].numpy(), np.array(found[1]), found[2].numpy()
 

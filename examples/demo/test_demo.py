@@ -13,6 +13,7 @@ import mtcnn
 import numpy as np
 import page
 import pytest
+import run_demo
 import torch
 from letterbox import FILL, letterbox, place
 from photographs import Photograph, load_photographs
@@ -273,6 +274,23 @@ def test_latency_calls_both_equally_often() -> None:
 def test_latency_stops_at_its_budget() -> None:
     times = latency.measure(lambda: None, lambda: None, rounds=1000, warm_up=0, budget_s=0)
     assert times.direct_us.shape == times.neuropod_us.shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("right", "boxes", "message"), [(2, 0, None), (1, 0, "disagree"), (2, 1, "found 1 faces")]
+)
+def test_demo_fails_when_ways_disagree_or_faces_are_miscounted(
+    right: int, boxes: int, message: str | None
+) -> None:
+    scores = [page.Score("one", 2, 3), page.Score("two", right, 3)]
+    photograph = Photograph("wall", np.zeros((8, 8, 3), np.uint8), 0, "nobody")
+    found = page.PhotographResult(photograph, np.zeros((boxes, 4), np.float32), np.zeros(boxes))
+
+    if message is None:
+        run_demo.check(scores, [found])
+    else:
+        with pytest.raises(run_demo.DemoError, match=message):
+            run_demo.check(scores, [found])
 
 
 class References(html.parser.HTMLParser):
