@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -64,6 +65,8 @@ class NewEnvironment:
         self.environment = {k: v for k, v in os.environ.items() if k not in hidden}
         self.environment["PATH"] = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
         self.environment["XDG_DATA_HOME"] = str(root / "data")
+        if shutil.which("ccache"):
+            self.environment.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
 
     def install_checkout(self) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.bin / "python")]
