@@ -21,7 +21,7 @@ nb::dict devices_of(const ModelConfig& config) {
 
 std::string package_path(nb::handle path) {
   PyObject* bytes = nullptr;
-  if (!PyUnicode_FSConverter(path.ptr(), &bytes)) throw nb::python_error();
+  if (!PyUnicode_FSConverter(path.ptr(), static_cast<void*>(&bytes))) throw nb::python_error();
   const nb::object owned = nb::steal(bytes);
   return {PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))};
 }

@@ -23,7 +23,7 @@ nb::object make_holder(Holder value) {
   auto holder = std::make_unique<Holder>(std::move(value));
   nb::object capsule = nb::steal(PyCapsule_New(holder.get(), nullptr, &drop_holder));
   if (!capsule.is_valid()) throw nb::python_error();
-  holder.release();
+  static_cast<void>(holder.release());
   return capsule;
 }
 
