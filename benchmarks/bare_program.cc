@@ -1,5 +1,5 @@
-// Prints its own resident memory and what is mapped into it: once linked to nothing, once to libneuropod
-// (NEUROPOD_LINKED) without loading a model. The difference is what linking costs.
+// Prints its own resident memory and what is mapped into it: once linked to nothing, once to
+// libneuropod (NEUROPOD_LINKED) without loading a model. The difference is what linking costs.
 
 #include <fstream>
 #include <iostream>

@@ -1,5 +1,5 @@
-// What the core itself costs per call, without a framework: binding and checking inputs, the pool, and a
-// whole call through the echo plug-in.
+// What the core itself costs per call, without a framework: binding and checking inputs, the pool,
+// and a whole call through the echo plug-in.
 
 #include <benchmark/benchmark.h>
 
@@ -16,7 +16,8 @@ namespace {
 std::vector<TensorSpec> specs(int64_t count) {
   std::vector<TensorSpec> result;
   for (int64_t i = 0; i < count; ++i) {
-    result.emplace_back("input_" + std::to_string(i), std::vector<Dimension>{"batch", 5}, FLOAT_TENSOR);
+    result.emplace_back("input_" + std::to_string(i), std::vector<Dimension>{"batch", 5},
+                        FLOAT_TENSOR);
   }
   return result;
 }

@@ -30,8 +30,8 @@ namespace neuropod {
 /// **Thread safety**: every method may be called from any thread; calls of a stateful model run one
 /// after the other. load_model() and reset() must not overlap infer().
 /// **Errors**: all are neuropod::Error. Constructor and load_model: not_found, invalid_package,
-/// corrupt_package, backend_not_found, version_conflict, load_failed. infer: spec_mismatch, not_found,
-/// model_error, out_of_memory. The model stays usable after a failed call.
+/// corrupt_package, backend_not_found, version_conflict, load_failed. infer: spec_mismatch,
+/// not_found, model_error, out_of_memory. The model stays usable after a failed call.
 class NEUROPOD_EXPORT Neuropod {
  public:
   explicit Neuropod(const std::string& neuropod_path, const RuntimeOptions& options = {});
@@ -74,7 +74,8 @@ class NEUROPOD_EXPORT Neuropod {
 
   /// A tensor over the caller's memory; see NeuropodTensorAllocator::tensor_from_memory.
   template <typename T>
-  std::shared_ptr<TypedNeuropodTensor<T>> tensor_from_memory(const std::vector<int64_t>& dims, T* data,
+  std::shared_ptr<TypedNeuropodTensor<T>> tensor_from_memory(const std::vector<int64_t>& dims,
+                                                             T* data,
                                                              const Deleter& deleter) const {
     return get_tensor_allocator()->template tensor_from_memory<T>(dims, data, deleter);
   }

@@ -7,8 +7,8 @@
 #define NEUROPOD_PATCH_VERSION 0
 
 /// Version of the binary interface between the core and its plug-ins. It changes whenever a plug-in
-/// built before the change would misbehave after it: a class layout, a virtual function, the meaning
-/// of a call. A plug-in of another ABI is never opened.
+/// built before the change would misbehave after it: a class layout, a virtual function, the
+/// meaning of a call. A plug-in of another ABI is never opened.
 #define NEUROPOD_ABI_VERSION "1"
 
 namespace neuropod {

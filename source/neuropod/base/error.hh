@@ -47,12 +47,13 @@ NEUROPOD_EXPORT const char* to_string(ErrorCode code) noexcept;
 
 /// Every failure that leaves this library.
 ///
-/// `what()` reads "Neuropod Error: <message>" and says what failed, for which model and tensor, what
-/// was expected and found, and the next thing to try. A failed call leaves the model usable; a
+/// `what()` reads "Neuropod Error: <message>" and says what failed, for which model and tensor,
+/// what was expected and found, and the next thing to try. A failed call leaves the model usable; a
 /// failed load leaves nothing of the model behind.
 class NEUROPOD_EXPORT Error : public std::runtime_error {
  public:
-  /// `message` without the "Neuropod Error: " prefix; a prefix that is there already isn't repeated.
+  /// `message` without the "Neuropod Error: " prefix; a prefix that is there already isn't
+  /// repeated.
   Error(ErrorCode code, const std::string& message);
   ~Error() override;
 

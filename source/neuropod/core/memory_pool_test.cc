@@ -59,7 +59,8 @@ class CountingMemory : public DeviceMemory {
 
 class MemoryPoolTest : public ::testing::Test {
  protected:
-  // A second release does nothing while the pool lives, so tests needn't release what they don't test.
+  // A second release does nothing while the pool lives, so tests needn't release what they don't
+  // test.
   ~MemoryPoolTest() override {
     if (pool_) {
       for (const MemoryPool::Block& block : blocks_) release(block);

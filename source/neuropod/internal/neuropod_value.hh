@@ -14,8 +14,9 @@ class TypedNeuropodTensor;
 
 /// What goes into a model and comes out of it. Today every value is a tensor.
 ///
-/// **Ownership**: always held by `shared_ptr`; a value keeps alive what its memory needs (a framework's
-/// tensor, a pool's block, the caller's memory until its deleter ran), not the model it came from.
+/// **Ownership**: always held by `shared_ptr`; a value keeps alive what its memory needs (a
+/// framework's tensor, a pool's block, the caller's memory until its deleter ran), not the model it
+/// came from.
 /// **Thread safety**: thread-compatible; any number of threads may read.
 class NEUROPOD_EXPORT NeuropodValue : public std::enable_shared_from_this<NeuropodValue> {
  public:

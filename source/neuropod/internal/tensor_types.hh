@@ -19,8 +19,8 @@ struct NEUROPOD_EXPORT float16 {
   explicit operator float() const;
 };
 
-/// The upper half of an IEEE 754 binary32, as bits. Converts exactly to float; from float it rounds to
-/// nearest even.
+/// The upper half of an IEEE 754 binary32, as bits. Converts exactly to float; from float it rounds
+/// to nearest even.
 struct NEUROPOD_EXPORT bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
@@ -34,23 +34,24 @@ inline bool operator==(bfloat16 a, bfloat16 b) { return float(a) == float(b); }
 inline bool operator!=(bfloat16 a, bfloat16 b) { return !(a == b); }
 
 /// The one table of element types: X(enumerator, value, name in packages, C++ type).
-/// A new type is one line here; names, sizes, typed tensors, numpy and serialization follow from it.
-/// Values 0 to 10 are those existing applications and serialized tensors use; they never change.
-#define NEUROPOD_FOR_EACH_NUMERIC_DTYPE(X)                    \
-  X(FLOAT_TENSOR, 0, "float32", float)                        \
-  X(DOUBLE_TENSOR, 1, "float64", double)                      \
-  X(INT8_TENSOR, 3, "int8", int8_t)                           \
-  X(INT16_TENSOR, 4, "int16", int16_t)                        \
-  X(INT32_TENSOR, 5, "int32", int32_t)                        \
-  X(INT64_TENSOR, 6, "int64", int64_t)                        \
-  X(UINT8_TENSOR, 7, "uint8", uint8_t)                        \
-  X(UINT16_TENSOR, 8, "uint16", uint16_t)                     \
-  X(UINT32_TENSOR, 9, "uint32", uint32_t)                     \
-  X(UINT64_TENSOR, 10, "uint64", uint64_t)                    \
-  X(BOOL_TENSOR, 11, "bool", bool)                            \
-  X(FLOAT16_TENSOR, 12, "float16", ::neuropod::float16)       \
-  X(BFLOAT16_TENSOR, 13, "bfloat16", ::neuropod::bfloat16)    \
-  X(COMPLEX64_TENSOR, 14, "complex64", std::complex<float>)   \
+/// A new type is one line here; names, sizes, typed tensors, numpy and serialization follow from
+/// it. Values 0 to 10 are those existing applications and serialized tensors use; they never
+/// change.
+#define NEUROPOD_FOR_EACH_NUMERIC_DTYPE(X)                  \
+  X(FLOAT_TENSOR, 0, "float32", float)                      \
+  X(DOUBLE_TENSOR, 1, "float64", double)                    \
+  X(INT8_TENSOR, 3, "int8", int8_t)                         \
+  X(INT16_TENSOR, 4, "int16", int16_t)                      \
+  X(INT32_TENSOR, 5, "int32", int32_t)                      \
+  X(INT64_TENSOR, 6, "int64", int64_t)                      \
+  X(UINT8_TENSOR, 7, "uint8", uint8_t)                      \
+  X(UINT16_TENSOR, 8, "uint16", uint16_t)                   \
+  X(UINT32_TENSOR, 9, "uint32", uint32_t)                   \
+  X(UINT64_TENSOR, 10, "uint64", uint64_t)                  \
+  X(BOOL_TENSOR, 11, "bool", bool)                          \
+  X(FLOAT16_TENSOR, 12, "float16", ::neuropod::float16)     \
+  X(BFLOAT16_TENSOR, 13, "bfloat16", ::neuropod::bfloat16)  \
+  X(COMPLEX64_TENSOR, 14, "complex64", std::complex<float>) \
   X(COMPLEX128_TENSOR, 15, "complex128", std::complex<double>)
 
 #define NEUROPOD_FOR_EACH_DTYPE(X) \
@@ -83,10 +84,10 @@ enum TensorType {
 template <typename T>
 constexpr TensorType get_tensor_type_from_cpp();
 
-#define NEUROPOD_TYPE_OF(enumerator, value, name, cpp_type)       \
-  template <>                                                     \
-  constexpr TensorType get_tensor_type_from_cpp<cpp_type>() {     \
-    return enumerator;                                            \
+#define NEUROPOD_TYPE_OF(enumerator, value, name, cpp_type)   \
+  template <>                                                 \
+  constexpr TensorType get_tensor_type_from_cpp<cpp_type>() { \
+    return enumerator;                                        \
   }
 NEUROPOD_FOR_EACH_DTYPE(NEUROPOD_TYPE_OF)
 #undef NEUROPOD_TYPE_OF
