@@ -184,6 +184,13 @@ def test_torch_tensor_is_lent(identity: Any, dtype: torch.dtype) -> None:
     assert got.astype("complex64").tolist() == tensor.to(torch.complex64).tolist()
 
 
+def test_contiguous_part_of_a_torch_tensor_is_lent(identity: Any) -> None:
+    part = torch.arange(10, dtype=torch.float32)[3:7]
+    got = identity("float32", [None]).infer({"x": part})["y"]
+    assert got.__array_interface__["data"][0] == part.data_ptr()
+    assert got.tolist() == [3, 4, 5, 6]
+
+
 def test_strided_torch_tensor_is_copied(identity: Any) -> None:
     tensor = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4).permute(2, 0, 1)[::2]
     got = identity("float32", [None, None, None]).infer({"x": tensor})["y"]
