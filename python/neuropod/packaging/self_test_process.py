@@ -1,4 +1,4 @@
-"""The fresh process of the self-test: loads the package, runs it once, says what happened."""
+"""The fresh process of the self-test: loads the package, runs it once if there are inputs, says what happened."""
 
 import pickle
 import sys
@@ -34,4 +34,4 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
     for spec in request["registered_backends"]:
         registry.register_backend(*spec)
     with load_neuropod(request["package"], **request["load_arguments"]) as model:
-        return dict(model.infer(request["inputs"]))
+        return {} if request["inputs"] is None else dict(model.infer(request["inputs"]))
