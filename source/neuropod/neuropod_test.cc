@@ -76,14 +76,14 @@ TEST_F(NeuropodTest, CopiesAndMovesShareTheModel) {
   std::vector<Neuropod> models;
   models.emplace_back(doubling_.path(), on_cpu());
   models.push_back(models.front());
-  Neuropod moved(std::move(models.front()));
+  Neuropod moved(std::move(models.front()));  // NOLINT(performance-move-const-arg)
   EXPECT_EQ(moved.get_tensor_allocator(), models.back().get_tensor_allocator());
-  // A moved-from model stays usable, as it was before moves existed.
+  // A move is a copy: what was moved from stays usable.
   EXPECT_EQ(models.front().get_name(), "tested");  // NOLINT(bugprone-use-after-move)
   models.clear();
   EXPECT_EQ(moved.infer({{"x", floats(moved, {1})}})->size(), 1u);
   models.push_back(moved);
-  moved = std::move(models.back());
+  moved = std::move(models.back());  // NOLINT(performance-move-const-arg)
   EXPECT_EQ(moved.get_name(), "tested");
 }
 

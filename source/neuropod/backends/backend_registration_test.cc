@@ -153,7 +153,7 @@ TEST_F(BackendRegistrationTest, AFrameworkThatTheHostLacksDecidesNothing) {
 }
 
 TEST_F(BackendRegistrationTest, EnvironmentsMayShareAFileByALink) {
-  const std::string environment = folder_.path() + "/framework_one";
+  std::string environment = folder_.path() + "/framework_one";
   fs::create_directories(environment);
   fs::create_symlink(std::string(NEUROPOD_TEST_PLUGINS) + "/framework_one/libpretend_framework.so",
                      environment + "/libpretend_framework.so");

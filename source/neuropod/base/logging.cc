@@ -30,7 +30,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) { return kLevels[size_t(l
 std::unique_ptr<spdlog::logger> make_logger() {
   auto logger = std::make_unique<spdlog::logger>("neuropod",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%m/%d/%y %H:%M:%S.%f: %L %s:%#] [thread %t, process %P] %v");
+  logger->set_pattern("%Y-%m-%d %H:%M:%S.%F: %L %s:%#] [thread %t, process %P] %v");
   logger->set_error_handler([](const std::string&) {});
   logger->set_level(spdlog::level::info);
   const char* wanted = std::getenv("NEUROPOD_LOG_LEVEL");

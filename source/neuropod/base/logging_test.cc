@@ -36,10 +36,10 @@ TEST_F(LoggingTest, WritesToStderrAndNotToStdout) {
 TEST_F(LoggingTest, NamesLevelPlaceThreadAndProcess) {
   ::testing::internal::CaptureStderr();
   log(LogLevel::kWarn, "take care");
-  EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
-      MatchesRegex(".* W logging_test.cc:[0-9]+\\] \\[thread [0-9]+, process [0-9]+\\] take "
-                   "care\n"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              MatchesRegex("[0-9-]+ [0-9:]+[.][0-9]+: W logging_test.cc:[0-9]+\\] \\[thread "
+                           "[0-9]+, process [0-9]+\\] take "
+                           "care\n"));
 }
 
 TEST_F(LoggingTest, LinesBelowTheLevelAreDropped) {
