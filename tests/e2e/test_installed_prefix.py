@@ -97,6 +97,7 @@ def test_the_example_builds_with_pkg_config(libdir: Path, tmp_path: Path) -> Non
     check_output_of_example(program)
 
 
+@pytest.mark.slow
 def test_each_header_compiles_alone(prefix: Path, headers: list[str], tmp_path: Path) -> None:
     assert "neuropod/neuropod.hh" in headers
     eigen = run(["pkg-config", "--cflags", "eigen3"]).replace("-I", "-isystem").split()
@@ -260,6 +261,7 @@ def test_a_backend_from_outside_passes_the_contract_suite(
     assert "denies 'zero_copy_out' and doesn't say why" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_packager_from_outside_packages_and_python_runs_it(
     matrix_build: Path, matrix_packager: dict[str, str], tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ class BackendRegistrationTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   ScopedEnvironment path_{"NEUROPOD_BACKEND_PATH", ""};
+  ScopedEnvironment data_home_{"XDG_DATA_HOME", "/nowhere"};
   ScopedEnvironment base_dir_{"NEUROPOD_BASE_DIR", "/nowhere"};
 };
 
@@ -159,6 +160,15 @@ TEST_F(BackendRegistrationTest, EnvironmentsMayShareAFileByALink) {
                      environment + "/libpretend_framework.so");
   set_host_module_resolver([&](const std::string&) { return environment; });
   EXPECT_EQ(find_library_conflict(read_backend_manifest(plugin_directory("pretend_three"))), "");
+}
+
+TEST_F(BackendRegistrationTest, LibrariesThatAFrameworkNeedsMayLieElsewhere) {
+  BackendManifest manifest = read_backend_manifest(plugin_directory("pretend_three"));
+  manifest.libraries.insert(manifest.libraries.begin(), "/opt/driver/libdriver.so");
+  set_host_module_resolver([](const std::string&) { return std::string(NEUROPOD_TEST_PLUGINS); });
+  EXPECT_EQ(find_library_conflict(manifest), "");
+  manifest.libraries.emplace_back("/opt/test_plugins/framework_one/libpretend_framework.so");
+  EXPECT_THAT(find_library_conflict(manifest), HasSubstr("'/opt/test_plugins/framework_one/"));
 }
 
 TEST_F(BackendRegistrationTest, SaysWhereItLookedAndWhatItFound) {

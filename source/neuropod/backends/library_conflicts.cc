@@ -54,15 +54,32 @@ fs::path counterpart(const std::string& library, const fs::path& directory) {
   return directory / library.substr(at + marker.size());
 }
 
+// How a library of a plug-in relates to the copy of its framework in `directory`.
+enum class Origin { kThatCopy, kAnotherCopy, kElsewhere };
+
 // Package managers link environments' files to one store, so the same file may lie in many
 // directories.
-bool belongs_to(const std::string& library, const std::string& directory) {
-  if (lies_below(canonical(library), canonical(directory))) return true;
+Origin origin_of(const std::string& library, const std::string& directory) {
+  if (lies_below(canonical(library), canonical(directory))) return Origin::kThatCopy;
   const fs::path other = counterpart(library, directory);
-  if (other.empty()) return false;
+  if (other.empty()) return Origin::kElsewhere;
   const auto ours = read_library_identity(library);
   const auto theirs = read_library_identity(other.string());
-  return ours && theirs && ours->same_content(*theirs);
+  const bool same = ours && theirs && ours->same_content(*theirs);
+  return same ? Origin::kThatCopy : Origin::kAnotherCopy;
+}
+
+// The library that shows that the plug-in isn't for the copy in `directory`; null if it is. What
+// lies elsewhere (a library that the framework itself needs) shows nothing, unless everything does.
+const std::string* find_stranger(const std::vector<std::string>& libraries,
+                                 const std::string& directory) {
+  bool belongs = false;
+  for (const std::string& library : libraries) {
+    const Origin origin = origin_of(library, directory);
+    if (origin == Origin::kAnotherCopy) return &library;
+    belongs |= origin == Origin::kThatCopy;
+  }
+  return belongs || libraries.empty() ? nullptr : &libraries.front();
 }
 
 }  // namespace
@@ -78,17 +95,15 @@ std::string find_host_conflict(const BackendManifest& manifest) {
   if (!resolver) return "";
   const std::optional<std::string> directory = resolver(manifest.python_module);
   if (!directory) return "";
-  for (const std::string& library : manifest.libraries) {
-    if (belongs_to(library, *directory)) continue;
-    return fmt::format(
-        "it needs {0} {1} from '{2}', but this program's module '{3}' is the one in '{4}', and one "
-        "process can hold one copy of a framework; `neuropod backends install {5}` adds a plug-in "
-        "for "
-        "that copy, and use_ope=True runs the model in a process of its own",
-        manifest.framework, manifest.framework_version, library, manifest.python_module, *directory,
-        manifest.platform);
-  }
-  return "";
+  const std::string* stranger = find_stranger(manifest.libraries, *directory);
+  if (stranger == nullptr) return "";
+  return fmt::format(
+      "it needs {0} {1} from '{2}', but this program's module '{3}' is the one in '{4}', and one "
+      "process can hold one copy of a framework; `neuropod backends install {5}` adds a plug-in "
+      "for "
+      "that copy, and use_ope=True runs the model in a process of its own",
+      manifest.framework, manifest.framework_version, *stranger, manifest.python_module, *directory,
+      manifest.platform);
 }
 
 std::string find_mapped_conflict(const BackendManifest& manifest) {

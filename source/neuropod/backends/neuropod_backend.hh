@@ -40,6 +40,8 @@ class NEUROPOD_EXPORT NeuropodBackend {
 
   /// Checks `inputs`, moves those that the package wants elsewhere to their device, runs the model,
   /// checks the outputs. `requested_outputs`: only these are returned; empty means all.
+  /// A call that ran out of memory is tried once more after the allocator was trimmed, unless the
+  /// model is stateful.
   std::unique_ptr<NeuropodValueMap> infer(const NeuropodValueMap& inputs,
                                           const std::vector<std::string>& requested_outputs = {});
 

@@ -74,11 +74,12 @@ bool is_registered(const std::string& name) {
 void check_namespaces(const std::string& base_name, std::string_view content) {
   for (const std::string& name : registered_namespaces(content)) {
     if (!is_registered(name)) continue;
-    throw_error(ErrorCode::kVersionConflict,
-                "custom operator library '" + base_name + "' registers the namespace '" + name +
-                    "', which another library in this process has registered; torch ends the "
-                    "process when that happens twice; use_ope=True runs the model in a process of "
-                    "its own");
+    std::string message = "custom operator library '";
+    message.append(base_name).append("' registers the namespace '").append(name);
+    message +=
+        "', which another library in this process has registered; torch ends the process when that "
+        "happens twice; use_ope=True runs the model in a process of its own";
+    throw_error(ErrorCode::kVersionConflict, message);
   }
 }
 

@@ -276,7 +276,7 @@ void ForwardArguments::bind(const c10::IValue& self, const BoundInputs& inputs,
       dict->insert(input.dict_key, std::move(argument));
     }
   }
-  if (dict != nullptr) (*stack)[dict_position_] = std::move(*dict);
+  if (dict != nullptr) (*stack)[dict_position_] = *dict;
 }
 
 c10::IValue ForwardArguments::to_argument(const Input& input,
@@ -298,7 +298,7 @@ c10::IValue ForwardArguments::to_tensor_argument(const Input& input, c10::IValue
   if (tensor.dim() == 0)
     throw_error(ErrorCode::kSpecMismatch, "input '" + input.name + "' has rank 0");
   std::vector<at::Tensor> rows = tensor.unbind(0);
-  if (input.form.container == Container::kList) return c10::List<at::Tensor>(std::move(rows));
+  if (input.form.container == Container::kList) return c10::List<at::Tensor>(rows);
   return take_tuple(std::vector<c10::IValue>(rows.begin(), rows.end()));
 }
 

@@ -70,7 +70,7 @@ std::shared_ptr<NeuropodTensor> convert_list(const std::string& name, c10::IValu
   // Somebody else who holds the list, such as the model's state, could change it later.
   if (list.use_count() > 1) list = list.copy();
   return std::make_shared<TorchNeuropodTensor<std::string>>(
-      std::vector<int64_t>{count}, c10::impl::toTypedList<std::string>(std::move(list)));
+      std::vector<int64_t>{count}, c10::impl::toTypedList<std::string>(list));
 }
 
 std::shared_ptr<NeuropodTensor> convert_value(const std::string& name, c10::IValue value) {
@@ -219,8 +219,9 @@ void ForwardOutputs::check(const c10::TypePtr& type) const {
     case TypeKind::TupleType: {
       for (const std::string& name : fields_.empty() ? std::vector<std::string>{} : names_) {
         if (std::find(fields_.begin(), fields_.end(), name) != fields_.end()) continue;
-        throw_error(ErrorCode::kSpecMismatch, returns + " with the fields " + list_names(fields_) +
-                                                  wanted + "; name output and field alike");
+        std::string message = returns;
+        message.append(" with the fields ").append(list_names(fields_)).append(wanted);
+        throw_error(ErrorCode::kSpecMismatch, message + "; name output and field alike");
       }
       const auto elements = type->containedTypes();
       const bool dicts = std::all_of(

@@ -16,7 +16,7 @@ c10::List<std::string> empty_strings(size_t count) {
   auto list = c10::impl::GenericList(c10::StringType::get());
   const c10::IValue empty{std::string()};
   list.resize(count, empty);
-  return c10::impl::toTypedList<std::string>(std::move(list));
+  return c10::impl::toTypedList<std::string>(list);
 }
 
 c10::IValue copy_strings(const NeuropodTensor& tensor) {

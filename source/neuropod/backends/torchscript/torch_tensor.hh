@@ -33,7 +33,8 @@ bool is_sole_owner(const c10::IValue& tensor) noexcept;
 template <typename T>
 class TorchNeuropodTensor : public TypedNeuropodTensor<T> {
  public:
-  TorchNeuropodTensor(std::vector<int64_t> dims, T* data, Deleter deleter, NeuropodDevice device)
+  TorchNeuropodTensor(const std::vector<int64_t>& dims, T* data, Deleter deleter,
+                      NeuropodDevice device)
       : TypedNeuropodTensor<T>(dims, data, device),
         value_(wrap_memory(dims, get_tensor_type_from_cpp<T>(), data, std::move(deleter), device)) {
   }
