@@ -177,8 +177,7 @@ def load_neuropod(
         disable_shape_and_type_checking: skip the checks of tensors against the specs. Unknown names are
             refused all the same.
         verify_hashes: compare every file with the package's manifest before the model is loaded.
-        threads: how many the framework uses for one operation; None leaves its default. Frameworks keep
-            this per process: the last model loaded decides.
+        threads: how many the framework uses for one operation of this model; None leaves its default.
         backend_overrides: plug-ins to prefer, as BackendLoadSpec or (platform, version, path); of
             several the last wins.
         ope_options: settings of out-of-process execution; see OpeOptions.

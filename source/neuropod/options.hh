@@ -45,8 +45,7 @@ struct RuntimeOptions {
   /// A package without a manifest has nothing to compare.
   bool verify_hashes = true;
 
-  /// Threads the framework uses for one operation; 0 leaves the framework's default. Frameworks
-  /// keep this per process: the last model loaded decides.
+  /// Threads the framework uses for one operation of this model; 0 leaves the framework's default.
   int threads = 0;
 
   /// Apply today's rules (a missing input is an error, symbols bind across inputs and outputs) to

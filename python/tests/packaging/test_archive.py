@@ -1,4 +1,5 @@
 import os
+import random
 import time
 import zipfile
 
@@ -54,6 +55,18 @@ def test_can_store_without_compressing(folder, tmp_path):
     write_archive(folder, tmp_path / "a.zip", zipfile.ZIP_STORED)
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert all(e.compress_size == e.file_size for e in archive.infolist())
+
+
+def test_stores_what_hardly_shrinks_and_deflates_the_rest(tmp_path):
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "weights").write_bytes(random.Random(0).randbytes(2_000_000))
+    (folder / "text").write_bytes(b"a graph, said again and again\n" * 50_000)
+    write_archive(folder, tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        types = {entry.filename: entry.compress_type for entry in archive.infolist()}
+        assert types == {"text": zipfile.ZIP_DEFLATED, "weights": zipfile.ZIP_STORED}
+        assert archive.testzip() is None
 
 
 def test_never_replaces_a_file(folder, tmp_path):
