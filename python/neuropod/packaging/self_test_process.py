@@ -1,4 +1,4 @@
-"""The fresh process of the self-test: loads the package, runs it once if there are inputs, says what happened."""
+"""The fresh process of the self-test: loads the package, runs it if there are inputs, reports."""
 
 import pickle
 import sys

@@ -2,19 +2,18 @@
 
     python make_models.py FOLDER
 
-FOLDER then holds, for each name in MODELS, <name>.pt for torch alone, and for Neuropod <name>.neuropod, a
-zip as the packager makes it, and <name>_stored.neuropod, one that isn't compressed.
+FOLDER then holds, for each name in MODELS, <name>.pt for torch alone and <name>.neuropod for Neuropod.
 """
 
 import argparse
-import json
 import tempfile
 import warnings
-import zipfile
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+
+from neuropod.packagers import create_torchscript_neuropod
 
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
@@ -86,17 +85,14 @@ def write_model(folder: Path, name: str) -> None:
     module, inputs = MODELS[name]
     model = folder / f"{name}.pt"
     torch.jit.save(torch.jit.script(module.eval()), model)
-    config = {
-        "name": name,
-        "platform": "torchscript",
-        "format_version": 1,
-        "input_spec": [{"name": n, "dtype": d, "shape": list(s)} for n, d, s in inputs],
-        "output_spec": [{"name": n, "dtype": d, "shape": list(s)} for n, d, s in [OUTPUTS[name]]],
-    }
-    for suffix, method in (("", zipfile.ZIP_DEFLATED), ("_stored", zipfile.ZIP_STORED)):
-        with zipfile.ZipFile(folder / f"{name}{suffix}.neuropod", "w", method) as package:
-            package.writestr("config.json", json.dumps(config, indent=4, sort_keys=True))
-            package.write(model, "0/data/model.pt")
+    create_torchscript_neuropod(
+        neuropod_path=str(folder / f"{name}.neuropod"),
+        model_name=name,
+        module_path=str(model),
+        input_spec=[{"name": n, "dtype": d, "shape": s} for n, d, s in inputs],
+        output_spec=[{"name": n, "dtype": d, "shape": s} for n, d, s in [OUTPUTS[name]]],
+        overwrite=True,
+    )
 
 
 def main() -> None:

@@ -111,10 +111,12 @@ Pair measure_fresh_inputs(const std::string& models, int rounds) {
       });
 }
 
-Pair measure_loading(const std::string& models, const std::string& package) {
+Pair measure_loading(const std::string& models, bool verify_hashes) {
+  RuntimeOptions options;
+  options.verify_hashes = verify_hashes;
   return Pair::measure(
       15, 1, [&] { torch::jit::load(models + "/mlp.pt"); },
-      [&] { Neuropod(models + "/" + package); });
+      [&] { Neuropod(models + "/mlp.neuropod", options); });
 }
 
 void run(const std::string& models, int rounds) {
@@ -132,8 +134,8 @@ void run(const std::string& models, int rounds) {
       .print("image", ",");
   measure_calls<float>(models, "mlp", {"x"}, {32, 784}, rounds / 4, 20).print("mlp", ",");
   measure_calls<float>(models, "small_inputs", many, {1}, rounds, 100).print("small_inputs", ",");
-  measure_loading(models, "mlp.neuropod").print("load", ",");
-  measure_loading(models, "mlp_stored.neuropod").print("load_stored", ",");
+  measure_loading(models, false).print("load", ",");
+  measure_loading(models, true).print("load_verified", ",");
   std::printf(
       "  \"images_32\": {\"direct_bytes\": %lld, \"neuropod_bytes\": %lld, \"added_bytes\": "
       "%lld}\n}\n",
