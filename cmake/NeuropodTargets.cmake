@@ -43,7 +43,7 @@ function(neuropod_add_objects folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
   add_library(neuropod_${folder} OBJECT ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(neuropod_${folder} PRIVATE neuropod_build_settings nlohmann_json::nlohmann_json
-                                                   spdlog::spdlog_header_only fmt::fmt-header-only ${arg_LINK})
+                                                   neuropod_fmt ${arg_LINK})
   set_property(GLOBAL APPEND PROPERTY NEUROPOD_CORE_OBJECTS neuropod_${folder})
 endfunction()
 
