@@ -1,5 +1,5 @@
-// fmt, compiled once. Header-only it costs every file that formats a message three seconds; Debian ships
-// no static library of it, and a shared one may meet another version in the host's process.
+// fmt, compiled once. Header-only it costs every file that formats a message three seconds; Debian
+// ships no static library of it, and a shared one may meet another version in the host's process.
 
 #include <fmt/format-inl.h>
 
