@@ -45,7 +45,7 @@ class BackendManifestTest : public ::testing::Test {
 TEST_F(BackendManifestTest, ReadsEveryKey) {
   const BackendManifest manifest = read(R"({
     "manifest_version": 1, "platform": "p", "framework": "f", "framework_version": "2.13.0+cpu",
-    "neuropod_abi": "7", "library": "libp.so", "libraries": ["/opt/f/liba.so", "../libb.so"],
+    "neuropod_abi": "7", "library": "libp.so", "libraries": ["/usr/lib/f/liba.so", "../libb.so"],
     "python_module": "f", "gpu": true, "something_newer": 1})");
   EXPECT_EQ(manifest.platform, "p");
   EXPECT_EQ(manifest.framework, "f");
@@ -59,10 +59,10 @@ TEST_F(BackendManifestTest, ReadsEveryKey) {
 
 TEST_F(BackendManifestTest, RelativeLibrariesAreRelativeToTheManifest) {
   const BackendManifest manifest =
-      read(manifest_with(R"("libraries": ["/opt/f/liba.so", "../libb.so"], )"));
+      read(manifest_with(R"("libraries": ["/usr/lib/f/liba.so", "../libb.so"], )"));
   EXPECT_THAT(
       manifest.libraries,
-      ElementsAre("/opt/f/liba.so",
+      ElementsAre("/usr/lib/f/liba.so",
                   std::filesystem::path(folder_.path()).parent_path().string() + "/libb.so"));
 }
 

@@ -164,11 +164,11 @@ TEST_F(BackendRegistrationTest, EnvironmentsMayShareAFileByALink) {
 
 TEST_F(BackendRegistrationTest, LibrariesThatAFrameworkNeedsMayLieElsewhere) {
   BackendManifest manifest = read_backend_manifest(plugin_directory("pretend_three"));
-  manifest.libraries.insert(manifest.libraries.begin(), "/opt/driver/libdriver.so");
+  manifest.libraries.insert(manifest.libraries.begin(), "/usr/lib/driver/libdriver.so");
   set_host_module_resolver([](const std::string&) { return std::string(NEUROPOD_TEST_PLUGINS); });
   EXPECT_EQ(find_library_conflict(manifest), "");
-  manifest.libraries.emplace_back("/opt/test_plugins/framework_one/libpretend_framework.so");
-  EXPECT_THAT(find_library_conflict(manifest), HasSubstr("'/opt/test_plugins/framework_one/"));
+  manifest.libraries.emplace_back("/usr/lib/test_plugins/framework_one/libpretend_framework.so");
+  EXPECT_THAT(find_library_conflict(manifest), HasSubstr("'/usr/lib/test_plugins/framework_one/"));
 }
 
 TEST_F(BackendRegistrationTest, SaysWhereItLookedAndWhatItFound) {

@@ -13,7 +13,7 @@ endforeach()
 if(NOT EXISTS "${FRAMEWORK_MODULE_DIR}/include/torch/script.h")
   message(FATAL_ERROR "There are no headers of torch in ${FRAMEWORK_MODULE_DIR}/include; "
                       "FRAMEWORK_MODULE_DIR must be the directory of the Python module torch, as its wheel "
-                      "from PyPI or pytorch.org has it")
+                      "from PyPI has it")
 endif()
 
 # In the order to open them: each needs those before it. The libraries they bundle (libgomp, CUDA's) they find
