@@ -6,12 +6,9 @@ include(CMakePackageConfigHelpers)
 
 set(cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Neuropod")
 
-# A wheel holds no links, and two copies of libneuropod would be two registries: it gets the real file.
-if(SKBUILD)
-  install(TARGETS neuropod EXPORT NeuropodTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_SKIP)
-else()
-  install(TARGETS neuropod EXPORT NeuropodTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-endif()
+# A wheel holds no links, and two copies of libneuropod would be two registries: the link is apart.
+install(TARGETS neuropod EXPORT NeuropodTargets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_COMPONENT development)
 install(EXPORT NeuropodTargets NAMESPACE Neuropod:: DESTINATION "${cmake_dir}")
 configure_package_config_file(cmake/NeuropodConfig.cmake.in "${PROJECT_BINARY_DIR}/NeuropodConfig.cmake"
                               INSTALL_DESTINATION "${cmake_dir}"
@@ -28,9 +25,8 @@ foreach(folder . base backends core internal package serialization conversions)
 endforeach()
 
 configure_file(cmake/neuropod.pc.in "${PROJECT_BINARY_DIR}/neuropod.pc" @ONLY)
-if(NOT SKBUILD)
-  install(FILES "${PROJECT_BINARY_DIR}/neuropod.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-endif()
+install(FILES "${PROJECT_BINARY_DIR}/neuropod.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+        COMPONENT development)
 
 install(DIRECTORY "${PROJECT_BINARY_DIR}/lib/neuropod/backends/" DESTINATION
         "${CMAKE_INSTALL_LIBDIR}/neuropod/backends")
