@@ -253,14 +253,16 @@ def _self_test(
     try:
         run_self_test(package, inputs, expected, args.neuropod_load_args or {})
     except NeuropodError as error:
+        message = error.message.replace(str(package), str(target))
         if inputs is None and isinstance(error, BackendNotFoundError):
             warnings.warn(
-                f"model {args.model_name!r} was packaged without being loaded: {error.message}",
+                f"model {args.model_name!r} was packaged without being loaded: {message}",
                 stacklevel=5,
             )
             return
-        context = f"package of model {args.model_name!r} failed its self-test: "
-        failed = type(error)(context + error.message.replace(str(package), str(target)))
+        failed = type(error)(
+            f"package of model {args.model_name!r} failed its self-test: {message}"
+        )
         for note in getattr(error, "__notes__", []):
             failed.add_note(note)
         raise failed from error.__cause__

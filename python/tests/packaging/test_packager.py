@@ -1,6 +1,7 @@
 import hashlib
 import inspect
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from neuropod import _native, load_neuropod, registry
 from neuropod.errors import (
     BackendNotFoundError,
     InvalidArgumentError,
+    InvalidPackageError,
     NeuropodError,
     NotFoundError,
     SpecMismatchError,
@@ -118,11 +120,27 @@ def test_zip_compression_is_passed_on(tmp_path):
 def test_custom_ops_keep_their_base_names(tmp_path):
     (tmp_path / "libs").mkdir()
     op = tmp_path / "libs" / "op.so"
-    op.write_bytes(b"library")
+    subprocess.run(["g++", "-shared", "-x", "c++", os.devnull, "-o", op], check=True)
     target = tmp_path / "a"
     create_echo_neuropod(neuropod_path=target, package_as_zip=False, custom_ops=[op], **ADDITION)
-    assert (target / "0" / "ops" / "op.so").read_bytes() == b"library"
+    assert (target / "0" / "ops" / "op.so").read_bytes() == op.read_bytes()
     assert json.loads((target / "config.json").read_text())["custom_ops"] == ["op.so"]
+
+
+def test_a_package_that_does_not_load_is_refused_without_test_data_too(tmp_path):
+    with pytest.raises(InvalidPackageError, match=r"failed its self-test: .*echo\.json"):
+        create_large_neuropod(neuropod_path=tmp_path / "a", size=10, **LARGE)
+    assert contents(tmp_path) == []
+
+
+def test_without_a_backend_a_package_is_made_and_a_warning_says_that_it_was_not_loaded(tmp_path):
+    @packager(platform="nobody_serves_this")
+    def create_orphan_neuropod(draft):
+        (draft.data_folder / "model").write_bytes(b"model")
+
+    with pytest.warns(UserWarning, match=r"without being loaded: .*nobody_serves_this"):
+        create_orphan_neuropod(neuropod_path=tmp_path / "a", **LARGE)
+    assert contents(tmp_path) == ["a"]
 
 
 def test_custom_ops_of_one_name_are_refused(tmp_path):
@@ -408,6 +426,8 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
 
     @packager(platform="echo")
     def create_late_neuropod(draft):
+        model = {"outputs": ADDITION["outputs"]}
+        (draft.data_folder / "echo.json").write_text(json.dumps(model))
         target.write_bytes(b"somebody else's")
 
     with pytest.raises(FileExistsError, match="appeared"):
