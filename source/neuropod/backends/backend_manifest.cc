@@ -126,4 +126,9 @@ BackendManifest read_backend_manifest(const std::string& directory) {
   return ManifestReader(directory).read();
 }
 
+bool range_takes(const std::string& range, const std::string& version) {
+  const bool satisfied = version_satisfies(version, range);
+  return satisfied || range == "*";
+}
+
 }  // namespace neuropod

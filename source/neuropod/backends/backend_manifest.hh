@@ -15,4 +15,9 @@ constexpr const char* kBackendManifestName = "backend.json";
 /// Error(load_failed) names the file, the key, what was expected and what was found.
 NEUROPOD_EXPORT BackendManifest read_backend_manifest(const std::string& directory);
 
+/// True if a package that asks for `range` takes a framework of `version`. "*" takes any, builds
+/// that call themselves pre-releases ("2.8.0a0+vendor") too, which npm's rule for ranges leaves
+/// out. Error(invalid_argument) if either isn't valid.
+bool range_takes(const std::string& range, const std::string& version);
+
 }  // namespace neuropod

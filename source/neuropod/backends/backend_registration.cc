@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "neuropod/backends/backend_manifest.hh"
 #include "neuropod/backends/library_conflicts.hh"
 #include "neuropod/backends/neuropod_backend.hh"
 #include "neuropod/base/error.hh"
@@ -93,7 +94,7 @@ std::string describe_found(const std::vector<BackendLoadSpec>& overrides,
 
 void check_registered_version(const RegisteredBackend& backend, const std::string& platform,
                               const std::string& range) {
-  if (version_satisfies(backend.version, range)) return;
+  if (range_takes(range, backend.version)) return;
   throw_error(
       ErrorCode::kVersionConflict,
       fmt::format("the package needs {} of platform '{}', but this process runs {} (from {}), "

@@ -102,7 +102,7 @@ std::string why_unusable(const BackendManifest& manifest, const std::string& ver
                        manifest.neuropod_abi, NEUROPOD_ABI_VERSION);
   }
   try {
-    if (!version_satisfies(manifest.framework_version, version_range)) {
+    if (!range_takes(version_range, manifest.framework_version)) {
       return fmt::format("version {} isn't in the range '{}'", manifest.framework_version,
                          version_range);
     }

@@ -62,6 +62,13 @@ TEST_F(BackendSearchTest, WithinAPlaceTheNewestComesFirst) {
   EXPECT_THAT(versions(find_backends({}, "searched")), ElementsAre("1.10.0", "1.9.1", "1.9.0"));
 }
 
+TEST_F(BackendSearchTest, AnyVersionTakesPreReleasesAndARangeDoesNot) {
+  add_plugin("a", "vendor", "2.8.0a0+vendor");
+  ScopedEnvironment path("NEUROPOD_BACKEND_PATH", place("a"));
+  EXPECT_EQ(only(find_backends({}, "searched")).rejected, "");
+  EXPECT_THAT(only(find_backends({}, "searched", ">=2.0.0")).rejected, HasSubstr("2.8.0a0+vendor"));
+}
+
 TEST_F(BackendSearchTest, PlacesComeInOrder) {
   add_plugin("base/backends", "x", "5.0.0");
   add_plugin("data/neuropod/backends", "x", "4.0.0");

@@ -100,7 +100,7 @@ TEST_F(ManifestTest, NamesAFileThatIsNotListed) {
 TEST_F(ManifestTest, NamesTheFirstOfSeveral) {
   Files files = whole();
   for (auto& [name, content] : files) {
-    if (name != "manifest.json") content += "!";
+    if (name != "manifest.json") content += '!';
   }
   EXPECT_THAT(outcome(files), HasSubstr("'0/data/model.pt'"));
 }

@@ -252,14 +252,14 @@ TEST(ModelConfigTest, AsksForALaterNeuropodForALaterFormat) {
 TEST(ModelConfigTest, RefusesWhatIsNoJsonObject) {
   EXPECT_THAT(problem(""), HasSubstr("is no valid JSON"));
   EXPECT_THAT(problem("{\"name\": "), HasSubstr("is no valid JSON"));
-  EXPECT_THAT(problem("\x80\x02}q\x00"), HasSubstr("is no valid JSON"));
+  EXPECT_THAT(problem("\x80\x02}q"), HasSubstr("is no valid JSON"));
   EXPECT_THAT(problem("[1]"), HasSubstr("must hold an object, but holds an array"));
   EXPECT_THAT(problem("null"), HasSubstr("must hold an object, but holds null"));
   EXPECT_THAT(problem(std::string(kAddition) + "}"), HasSubstr("is no valid JSON"));
 }
 
 TEST(ModelConfigTest, SurvivesDeepAndLargeTexts) {
-  EXPECT_THAT(problem(std::string(10000000, '[')), HasSubstr("nested too deeply"));
+  EXPECT_THAT(problem(std::string(8000000, '[')), HasSubstr("nested too deeply"));
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
   EXPECT_THAT(problem(objects), HasSubstr("nested too deeply"));

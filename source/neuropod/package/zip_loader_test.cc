@@ -331,9 +331,7 @@ TEST_F(ZipLoaderTest, APackageThatShrinksWhileItIsReadIsAnError) {
   EXPECT_THROW(loader->get_hash_for_file("stored"), Error);
 }
 
-TEST_F(ZipLoaderTest, LeavesNothingBehindWhenTheDiskIsTooSmall) {
-  const auto loader = open(write_raw_zip({deflated("0/a", std::string(100000, 'x'))}));
-  const std::string local = fs::path(loader->ensure_local()).parent_path();
+TEST_F(ZipLoaderTest, FailsWithoutATemporaryFolderAndWorksOnceThereIsOne) {
   // A folder below which nothing can be made: its name is a file's.
   write_file(folder_.path() + "/file", "");
   const auto other = open(write_raw_zip({deflated("0/a", "x")}));
