@@ -14,13 +14,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from neuropod.backend_installer.build import configure_command
 from neuropod.backend_installer.framework import find_framework
 from neuropod.backend_installer.sources import find_sources
 from neuropod.backend_installer.toolchain import find_toolchain, parallel_jobs
@@ -34,7 +35,7 @@ TORCHSCRIPT = ROOT / "source" / "neuropod" / "backends" / "torchscript"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def output_of(command: list[str | Path]) -> str:
+def output_of(command: Sequence[str | Path]) -> str:
     done = subprocess.run(
         [str(part) for part in command], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
     )
@@ -86,19 +87,18 @@ def python() -> dict[str, Any]:
 
 def build_torchscript_program() -> Path:
     sources = find_sources("torchscript")
-    framework = find_framework(sources)
     toolchain = find_toolchain()
     folder = BUILD / "torchscript"
-    configure = [
-        toolchain.cmake,
-        *("-S", TORCHSCRIPT, "-B", folder, "-G", toolchain.generator),
-        "-DCMAKE_BUILD_TYPE=Release",
-        f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
-        f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
-        f"-DFRAMEWORK_VERSION={framework.semver}",
-        "-DNEUROPOD_BUILD_BENCHMARKS=ON",
-    ]
-    output_of(configure)
+    output_of(
+        configure_command(
+            sources,
+            find_framework(sources),
+            toolchain,
+            folder,
+            source_folder=TORCHSCRIPT,
+            definitions=["NEUROPOD_BUILD_BENCHMARKS=ON"],
+        )
+    )
     output_of([toolchain.cmake, "--build", folder, "--parallel", str(parallel_jobs())])
     return folder
 

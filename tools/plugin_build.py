@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from neuropod.backend_installer.build import configure_command
 from neuropod.backend_installer.framework import find_framework
 from neuropod.backend_installer.sources import find_sources, shipped_platforms
 from neuropod.backend_installer.toolchain import find_toolchain, parallel_jobs
@@ -34,19 +35,19 @@ def configure(platform: str) -> bool:
     """Configures one plug-in's project, its tests included where it has some."""
     folder = SOURCES / platform
     sources = find_sources(platform)
-    framework = find_framework(sources)
     toolchain = find_toolchain()
     has_tests = (folder / "testing" / "CMakeLists.txt").is_file()
-    command = [
-        toolchain.cmake,
-        *("-S", str(folder), "-B", str(BUILD / platform), "-G", toolchain.generator),
-        "-DCMAKE_BUILD_TYPE=Release",
-        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
-        f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
-        f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
-        f"-DFRAMEWORK_VERSION={framework.semver}",
-        f"-DNEUROPOD_BUILD_TESTS={'ON' if has_tests else 'OFF'}",
-    ]
+    command = configure_command(
+        sources,
+        find_framework(sources),
+        toolchain,
+        BUILD / platform,
+        source_folder=folder,
+        definitions=[
+            "CMAKE_EXPORT_COMPILE_COMMANDS=ON",
+            f"NEUROPOD_BUILD_TESTS={'ON' if has_tests else 'OFF'}",
+        ],
+    )
     return run(command, toolchain.environment, quiet=True)
 
 

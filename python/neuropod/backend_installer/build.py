@@ -4,7 +4,7 @@ import re
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -20,6 +20,31 @@ _LOG_LINES: Final = 25
 _STEP: Final = re.compile(r"\[ *(\d+/\d+|\d+%)\] (Building|Linking) \w+ .*?([^/ ]+?)(?:\.o)?$")
 
 
+def configure_command(
+    sources: PluginSources,
+    framework: Framework,
+    toolchain: Toolchain,
+    build_folder: Path,
+    *,
+    source_folder: Path | None = None,
+    definitions: Sequence[str] = (),
+) -> list[str]:
+    """The CMake call that configures a plug-in's project in `build_folder`.
+
+    source_folder: where its sources are, if not the shipped ones. definitions: "NAME=value" each.
+    """
+    return [
+        toolchain.cmake,
+        *("-S", str(source_folder or sources.folder), "-B", str(build_folder)),
+        *("-G", toolchain.generator),
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
+        f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
+        f"-DFRAMEWORK_VERSION={framework.semver}",
+        *(f"-D{definition}" for definition in definitions),
+    ]
+
+
 def build_plugin(
     sources: PluginSources,
     framework: Framework,
@@ -32,14 +57,7 @@ def build_plugin(
 
     BackendInstallError holds the end of the log; the whole log stays at `log_path`.
     """
-    configure = [
-        toolchain.cmake,
-        *("-S", str(sources.folder), "-B", str(build_folder), "-G", toolchain.generator),
-        "-DCMAKE_BUILD_TYPE=Release",
-        f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
-        f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
-        f"-DFRAMEWORK_VERSION={framework.semver}",
-    ]
+    configure = configure_command(sources, framework, toolchain, build_folder)
     build = [toolchain.cmake, "--build", str(build_folder), "--parallel", str(parallel_jobs())]
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("w") as log:
