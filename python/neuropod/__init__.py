@@ -27,7 +27,7 @@ from neuropod.errors import (
 )
 from neuropod.executor import Neuropod, load_neuropod
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "BackendNotFoundError",

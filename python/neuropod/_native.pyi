@@ -180,7 +180,7 @@ def library_version() -> str:
 def library_path() -> str:
     """The file that the native library was loaded from."""
 
-ABI_VERSION: str = "1"
+ABI_VERSION: str = "2"
 
 def read_config(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> dict[str, Any]:
     """
@@ -217,6 +217,53 @@ def deserialize(data: bytes) -> numpy.typing.NDArray[Any]:
 def deserialize_dict(data: bytes) -> dict[str, numpy.typing.NDArray[Any]]:
     """The arrays by name that serialize() wrote; strings as dtype S."""
 
+class RuntimeOptions:
+    """
+    How a model is loaded and run. `neuropod.load_neuropod` documents the fields.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def use_ope(self) -> bool: ...
+    @use_ope.setter
+    def use_ope(self, arg: bool, /) -> None: ...
+    @property
+    def visible_device(self) -> int: ...
+    @visible_device.setter
+    def visible_device(self, arg: int, /) -> None: ...
+    @property
+    def load_model_at_construction(self) -> bool: ...
+    @load_model_at_construction.setter
+    def load_model_at_construction(self, arg: bool, /) -> None: ...
+    @property
+    def disable_shape_and_type_checking(self) -> bool: ...
+    @disable_shape_and_type_checking.setter
+    def disable_shape_and_type_checking(self, arg: bool, /) -> None: ...
+    @property
+    def verify_hashes(self) -> bool: ...
+    @verify_hashes.setter
+    def verify_hashes(self, arg: bool, /) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
+    @property
+    def strict(self) -> bool: ...
+    @strict.setter
+    def strict(self, arg: bool, /) -> None: ...
+    @property
+    def collect_metrics(self) -> bool: ...
+    @collect_metrics.setter
+    def collect_metrics(self, arg: bool, /) -> None: ...
+    @property
+    def allow_native_code(self) -> bool: ...
+    @allow_native_code.setter
+    def allow_native_code(self, arg: bool, /) -> None: ...
+    @property
+    def require_signature(self) -> list[str]: ...
+    @require_signature.setter
+    def require_signature(self, arg: Sequence[str], /) -> None: ...
+
 class Model:
     """A loaded package. `neuropod.Neuropod` documents the methods."""
 
@@ -224,16 +271,7 @@ class Model:
         self,
         path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
         backend_overrides: Sequence[BackendLoadSpec] = ...,
-        *,
-        use_ope: bool = False,
-        visible_device: int = 0,
-        load_model_at_construction: bool = True,
-        disable_shape_and_type_checking: bool = False,
-        verify_hashes: bool = True,
-        threads: int = 0,
-        strict: bool = False,
-        free_memory_every_cycle: bool = True,
-        control_queue_name: str = "",
+        options: RuntimeOptions = ...,
     ) -> None: ...
     def infer(
         self, inputs: Mapping[str, Any], requested_outputs: Sequence[str] | None = None

@@ -38,7 +38,7 @@ class Neuropod:
 
         native = native_options(options)
         overrides = native_overrides(options.get("backend_overrides", ()))
-        self._model: Model | None = _native.Model(path, overrides, **native)
+        self._model: Model | None = _native.Model(path, overrides, native)
         self._infer: Callable[..., Any] = self._model.infer
         self._name = self._model.get_name()
 
@@ -163,6 +163,9 @@ def load_neuropod(
     backend_overrides: "Sequence[BackendLoadSpec | tuple[str, str, str]]" = (),
     ope_options: OpeOptions | None = None,
     strict: bool = False,
+    collect_metrics: bool = True,
+    allow_native_code: bool = True,
+    require_signature: Path | Sequence[Path] = (),
 ) -> Neuropod:
     """Loads the package at `path`, a directory or a zip file.
 
@@ -183,6 +186,10 @@ def load_neuropod(
         ope_options: settings of out-of-process execution; see OpeOptions.
         strict: apply today's rules (a missing input is an error, symbols bind across inputs and outputs)
             to packages written before they existed.
+        collect_metrics: count this model's calls, times and bytes (`stats()`, `neuropod.metrics_text()`).
+        allow_native_code: False refuses packages that bring compiled code (custom operators).
+        require_signature: public keys (PEM files, Ed25519), one or several: only a package signed by one
+            of them is loaded.
 
     Raises:
         NotFoundError: there is nothing at `path`.
@@ -202,6 +209,9 @@ def load_neuropod(
         "backend_overrides": backend_overrides,
         "ope_options": ope_options,
         "strict": strict,
+        "collect_metrics": collect_metrics,
+        "allow_native_code": allow_native_code,
+        "require_signature": require_signature,
     }
     if not isinstance(visible_device, NotGiven):
         options["visible_device"] = visible_device

@@ -43,4 +43,4 @@ class Neuropod(_native.Model):
         **options: Unpack[LoadOptions],
     ) -> None:
         overrides = [*default_backend_overrides, *options.pop("backend_overrides", ())]
-        super().__init__(neuropod_path, native_overrides(overrides), **native_options(options))
+        super().__init__(neuropod_path, native_overrides(overrides), native_options(options))

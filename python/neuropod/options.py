@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar
 from neuropod.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from neuropod._native import BackendLoadSpec
+    from neuropod._native import BackendLoadSpec, RuntimeOptions
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Device = int | str | None
@@ -46,6 +46,9 @@ class LoadOptions(TypedDict, total=False):
     backend_overrides: "Sequence[BackendLoadSpec | tuple[str, str, str]]"
     ope_options: OpeOptions | None
     strict: bool
+    collect_metrics: bool
+    allow_native_code: bool
+    require_signature: "Path | Sequence[Path]"
 
 
 _P = ParamSpec("_P")
@@ -116,17 +119,22 @@ def device_index(visible_device: Device, option: str = "visible_device") -> int:
     )
 
 
-def native_options(options: LoadOptions) -> dict[str, Any]:
-    """The keyword arguments of the native model. Raises InvalidArgumentError."""
+def native_options(options: LoadOptions) -> "RuntimeOptions":
+    """The options as the native library takes them. Raises InvalidArgumentError."""
+    from neuropod._native import RuntimeOptions
+
     refuse_unknown("load_neuropod", "keyword argument", options, LoadOptions.__annotations__)
     given: dict[str, Any] = dict(options)
-    native: dict[str, Any] = {name: given[name] for name in _SWITCHES if name in given}
-    for name, value in native.items():
+    native = RuntimeOptions()
+    for name in _SWITCHES:
+        value = given.get(name, getattr(native, name))
         if not isinstance(value, bool):
             raise InvalidArgumentError(f"{name} is expected to be True or False, but is {value!r}")
-    native["visible_device"] = _chosen_device(options)
-    native["threads"] = _thread_count(options.get("threads"))
-    native.update(_ope_options(options.get("ope_options")))
+        setattr(native, name, value)
+    native.visible_device = _chosen_device(options)
+    native.threads = _thread_count(options.get("threads"))
+    native.require_signature = _key_paths(options.get("require_signature", ()))
+    _check_ope_options(options.get("ope_options"))
     return native
 
 
@@ -136,6 +144,8 @@ _SWITCHES: Final = (
     "disable_shape_and_type_checking",
     "verify_hashes",
     "strict",
+    "collect_metrics",
+    "allow_native_code",
 )
 
 
@@ -166,13 +176,18 @@ def _thread_count(threads: int | None) -> int:
     return threads
 
 
-def _ope_options(given: OpeOptions | None) -> dict[str, Any]:
+def _key_paths(keys: "Path | Sequence[Path]") -> list[str]:
+    if isinstance(keys, (str, bytes, os.PathLike)):
+        keys = (keys,)
+    return [os.fsdecode(key) for key in keys]
+
+
+def _check_ope_options(given: OpeOptions | None) -> None:
     if given is None:
-        return {}
+        return
     if not isinstance(given, Mapping):
         raise InvalidArgumentError(f"ope_options is expected to be a dict, but is {given!r}")
     refuse_unknown("ope_options", "key", given, OpeOptions.__annotations__)
-    return dict(given)
 
 
 def native_overrides(

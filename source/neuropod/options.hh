@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace neuropod {
 
@@ -51,6 +52,16 @@ struct RuntimeOptions {
   /// Apply today's rules (a missing input is an error, symbols bind across inputs and outputs) to
   /// packages written before they existed. Packages with a `format_version` always follow them.
   bool strict = false;
+
+  /// Count this model's calls, times and bytes: NeuropodBackend::stats() and metrics_text().
+  bool collect_metrics = true;
+
+  /// False: refuse packages that bring compiled code (custom operators), with invalid_package.
+  bool allow_native_code = true;
+
+  /// Paths of public keys (Ed25519, PEM): only a package signed by one of them is loaded, and every
+  /// file of it is verified. Empty: signatures aren't looked at.
+  std::vector<std::string> require_signature;
 };
 
 }  // namespace neuropod

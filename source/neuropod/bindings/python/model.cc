@@ -62,23 +62,6 @@ std::vector<std::pair<nb::object, nb::object>> items_of(nb::handle mapping) {
   return items;
 }
 
-RuntimeOptions make_options(bool use_ope, int visible_device, bool load_model_at_construction,
-                            bool disable_shape_and_type_checking, bool verify_hashes, int threads,
-                            bool strict, bool free_memory_every_cycle,
-                            const std::string& control_queue_name) {
-  RuntimeOptions options;
-  options.use_ope = use_ope;
-  options.ope_options.free_memory_every_cycle = free_memory_every_cycle;
-  options.ope_options.control_queue_name = control_queue_name;
-  options.visible_device = visible_device;
-  options.load_model_at_construction = load_model_at_construction;
-  options.disable_shape_and_type_checking = disable_shape_and_type_checking;
-  options.verify_hashes = verify_hashes;
-  options.threads = threads;
-  options.strict = strict;
-  return options;
-}
-
 }  // namespace
 
 Model::Model(const std::string& path, const std::vector<BackendLoadSpec>& overrides,
@@ -203,27 +186,14 @@ void bind_model(nb::module_& module) {
       .def(
           "__init__",
           [](Model* self, nb::handle path, const std::vector<BackendLoadSpec>& overrides,
-             bool use_ope, int visible_device, bool load_model_at_construction,
-             bool disable_shape_and_type_checking, bool verify_hashes, int threads, bool strict,
-             bool free_memory_every_cycle, const std::string& control_queue_name) {
-            new (self) Model(package_path(path), overrides,
-                             make_options(use_ope, visible_device, load_model_at_construction,
-                                          disable_shape_and_type_checking, verify_hashes, threads,
-                                          strict, free_memory_every_cycle, control_queue_name));
+             const RuntimeOptions& options) {
+            new (self) Model(package_path(path), overrides, options);
           },
           nb::arg("path"), nb::arg("backend_overrides") = std::vector<BackendLoadSpec>(),
-          nb::kw_only(), nb::arg("use_ope") = false,
-          nb::arg("visible_device") = static_cast<int>(Device::GPU0),
-          nb::arg("load_model_at_construction") = true,
-          nb::arg("disable_shape_and_type_checking") = false, nb::arg("verify_hashes") = true,
-          nb::arg("threads") = 0, nb::arg("strict") = false,
-          nb::arg("free_memory_every_cycle") = true, nb::arg("control_queue_name") = "",
+          nb::arg("options") = RuntimeOptions(),
           nb::sig("def __init__(self, path: " NEUROPOD_PATH_TYPE ", backend_overrides: "
-                  "collections.abc.Sequence[BackendLoadSpec] = ..., *, use_ope: bool = False, "
-                  "visible_device: int = 0, load_model_at_construction: bool = True, "
-                  "disable_shape_and_type_checking: bool = False, verify_hashes: bool = True, "
-                  "threads: int = 0, strict: bool = False, free_memory_every_cycle: bool = True, "
-                  "control_queue_name: str = '') -> None"))
+                  "collections.abc.Sequence[BackendLoadSpec] = ..., "
+                  "options: RuntimeOptions = ...) -> None"))
       .def("infer", &Model::infer, nb::arg("inputs").none(),
            nb::arg("requested_outputs").none() = nb::none(),
            nb::sig("def infer(self, inputs: collections.abc.Mapping[str, typing.Any], "

@@ -13,6 +13,7 @@ void bind_specs(nb::module_& module);
 void bind_backends(nb::module_& module);
 void bind_package(nb::module_& module);
 void bind_serialization(nb::module_& module);
+void bind_options(nb::module_& module);
 void bind_model(nb::module_& module);
 
 /// Tells the core how to find the framework that this Python has imported or would import.
