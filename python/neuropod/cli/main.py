@@ -1,65 +1,86 @@
 """Entry point of the command line."""
 
 import argparse
-import os
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import NoReturn
 
 import neuropod
-from neuropod.backend_installer.errors import BackendInstallError
-from neuropod.cli import backends, info, run
-from neuropod.cli.exit_codes import ExitCode, UsageError, exit_code_of
+from neuropod.cli import backends, completion, info, run
+from neuropod.cli.exit_codes import ExitCode, UsageError, exit_code_of, help_text
+from neuropod.cli.interrupts import Terminated, ending_on_signals
+from neuropod.cli.output import abandon_output, flush_output, prepare_output
 from neuropod.errors import NeuropodError
+
+_COMMANDS = (info, run, backends, completion)
 
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ExitCode.WRONG_USAGE, f"neuropod: error: {message} (see {self.prog} --help)\n")
+        self.exit(
+            ExitCode.WRONG_USAGE,
+            f"neuropod: error: {_one_line(message)} (see {self.prog} --help)\n",
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code."""
-    parser = _make_parser()
-    args = parser.parse_args(arguments)
+    """Runs the command and returns its exit code.
+
+    Without `arguments` it is the process's own command line, and signals are handled as such.
+    """
+    prepare_output()
+    args = make_parser().parse_args(arguments)
+    owns_signals = arguments is None and threading.current_thread() is threading.main_thread()
     try:
-        code: int = args.command(args)
-        sys.stdout.flush()
-        return code
+        with ending_on_signals() if owns_signals else nullcontext():
+            return _run(args)
     except KeyboardInterrupt:
         return _fail("interrupted", ExitCode.INTERRUPTED, args.debug)
-    except BrokenPipeError:
-        # Whoever read the output has enough; Python must not complain again when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.DONE
-    except UsageError as error:
-        return _fail(str(error), ExitCode.WRONG_USAGE, args.debug)
-    except BackendInstallError as error:
-        return _fail(error.message, exit_code_of(error.code), args.debug)
-    except NeuropodError as error:
-        return _fail(_one_line(error.message), exit_code_of(error.code), args.debug)
-    except OSError as error:
-        return _fail(_os_error_text(error), ExitCode.WRONG_USAGE, args.debug)
+    except Terminated:
+        return _fail("terminated", ExitCode.TERMINATED, args.debug)
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = _Parser(
         prog="neuropod",
-        description="Looks at packaged models, runs them, and installs the plug-ins that run them.",
-        epilog="Exit codes: 0 done, 1 the model failed, 2 wrong usage, 3 the package can't be read, "
-        "4 no usable backend, 130 interrupted.",
+        description="Looks at packaged models, runs, tests and measures them, and installs the\n"
+        "plug-ins that run them.",
+        epilog=help_text(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"neuropod {neuropod.__version__}")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="one JSON document on stdout")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (info, run, backends):
+    for module in _COMMANDS:
         module.add_parser(commands, common)
     return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    command: Callable[[argparse.Namespace], int] = args.command
+    try:
+        code = command(args)
+        flush_output()
+        return code
+    except BrokenPipeError:
+        # Whoever read the output has enough.
+        abandon_output()
+        return ExitCode.DONE
+    except UsageError as error:
+        return _fail(str(error), ExitCode.WRONG_USAGE, args.debug)
+    except NeuropodError as error:
+        return _fail(error.message, exit_code_of(error.code), args.debug)
+    except OSError as error:
+        abandon_output()
+        return _fail(_os_error_text(error), ExitCode.WRONG_USAGE, args.debug)
 
 
 def _one_line(message: str) -> str:
@@ -70,7 +91,7 @@ def _one_line(message: str) -> str:
 def _fail(message: str, code: ExitCode, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"neuropod: error: {message}", file=sys.stderr)
+    print(f"neuropod: error: {_one_line(message)}", file=sys.stderr)
     return code
 
 

@@ -1,49 +1,96 @@
-"""What the commands print: tables for people, JSON for programs."""
+"""What the commands print: tables for people, JSON for programs.
 
+Works on any stdout: what its encoding lacks is written as `\\xe9` or `\\u4e2d`; where it is no terminal
+there are neither control characters nor limits of width.
+"""
+
+import io
 import json
 import math
+import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_MAX_WIDTH_WITHOUT_TERMINAL = 10_000
+_WIDTH_WITHOUT_TERMINAL = 10_000
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def prepare_output() -> None:
+    """Lets text of any kind be printed. Called once, before anything is."""
+    if sys.stdout is None:  # the descriptor is closed
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 for good
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush_output() -> None:
+    """Writes what is buffered, so that a full disk or a closed pipe shows while it can be handled."""
+    sys.stdout.flush()
+
+
+def abandon_output() -> None:
+    """Drops what can't be written; Python would complain about it once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout. NaN and infinities become strings, which JSON has no numbers for."""
-    json.dump(_jsonable(value), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    print()
+    text = json.dumps(_jsonable(value), indent=2, ensure_ascii=not _is_utf8(), allow_nan=False)
+    print(_SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def print_text(text: str = "") -> None:
     """Plain text: nothing in it is markup."""
-    print(_printable(text))
+    print(printable(text))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout; as wide as its content where stdout isn't a terminal."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()
+) -> None:
+    """A table on stdout; as wide as its content where stdout isn't a terminal.
+
+    `numbers`: the columns whose cells are aligned to the right.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    class TableConsole(Console):
-        def on_broken_pipe(self) -> None:
-            """Leaves it to main(), which knows the exit code; rich would exit with 1."""
-            raise BrokenPipeError
-
     table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        justify = "right" if column in numbers else "left"
+        table.add_column(column, overflow="fold", justify=justify)  # type: ignore[arg-type]
     for row in rows:
-        table.add_row(*(Text(_printable(cell)) for cell in row))
-    width = None if sys.stdout.isatty() else _MAX_WIDTH_WITHOUT_TERMINAL
-    TableConsole(file=sys.stdout, width=width, soft_wrap=False, highlight=False).print(table)
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    is_terminal = sys.stdout.isatty()
+    console = Console(
+        file=sys.stdout,
+        width=None if is_terminal else _WIDTH_WITHOUT_TERMINAL,
+        force_terminal=is_terminal,
+        color_system="auto" if is_terminal else None,
+        highlight=False,
+    )
+    # Captured, because rich itself would end the process when a pipe is closed.
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def _printable(text: str) -> str:
-    """Control characters shown, so that a package can't steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+def printable(text: str) -> str:
+    """Control characters shown, so that a package can't steer the terminal; and what stdout can't say."""
+    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _is_utf8() -> bool:
+    return (sys.stdout.encoding or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
 
 
 def _jsonable(value: Any) -> Any:
