@@ -1,0 +1,149 @@
+#include "neuropod/package/json/json_lines.hh"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+namespace neuropod {
+namespace {
+
+using Json = nlohmann::json;
+
+// Counts the lines that nlohmann's lexer has read. A token ends at the last character read, except
+// a number, whose end is known by the character behind it: so the last character doesn't count.
+struct LineCounter {
+  size_t line = 1;
+  char last = ' ';
+
+  void read(char c) {
+    if (last == '\n') ++line;
+    last = c;
+  }
+};
+
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, LineCounter* counter) : at_(at), counter_(counter) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    counter_->read(*at_++);
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  LineCounter* counter_;
+};
+
+// Hears of each token in turn and notes the line of each path.
+class LineRecorder : public nlohmann::json_sax<Json> {
+ public:
+  LineRecorder(const LineCounter& counter, std::unordered_map<std::string, size_t>* lines,
+               std::optional<JsonLines::Duplicate>* duplicate)
+      : counter_(counter), lines_(*lines), duplicate_(*duplicate) {}
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return open(/*is_array=*/false); }
+  bool start_array(std::size_t) override { return open(/*is_array=*/true); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    const std::string& object = open_.back().path;
+    open_.back().member = object.empty() ? name : object + "." + name;
+    const auto [known, is_new] = lines_.emplace(open_.back().member, counter_.line);
+    if (!is_new && !duplicate_) duplicate_ = {known->first, known->second, counter_.line};
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  struct Container {
+    std::string path;
+    bool is_array;
+    size_t next_index = 0;
+    std::string member;  // of an object: whose value comes next
+  };
+
+  // The path of the value that starts here.
+  std::string next_path() {
+    if (open_.empty()) return "";
+    Container& container = open_.back();
+    if (!container.is_array) return container.member;
+    return container.path + "[" + std::to_string(container.next_index++) + "]";
+  }
+
+  bool value() {
+    lines_.emplace(next_path(), counter_.line);
+    return true;
+  }
+
+  bool open(bool is_array) {
+    std::string path = next_path();
+    lines_.emplace(path, counter_.line);
+    open_.push_back({std::move(path), is_array, 0, ""});
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const LineCounter& counter_;
+  std::unordered_map<std::string, size_t>& lines_;
+  std::optional<JsonLines::Duplicate>& duplicate_;
+  std::vector<Container> open_;
+};
+
+}  // namespace
+
+JsonLines::JsonLines(std::string_view text) {
+  LineCounter counter;
+  LineRecorder recorder(counter, &lines_, &duplicate_);
+  Json::sax_parse(CountingIterator(text.data(), &counter),
+                  CountingIterator(text.data() + text.size(), &counter), &recorder);
+}
+
+size_t JsonLines::line_of(std::string path) const {
+  for (auto line = lines_.find(path); !path.empty(); line = lines_.find(path)) {
+    if (line != lines_.end()) return line->second;
+    const size_t end = path.find_last_of(".[");
+    path.resize(end == std::string::npos ? 0 : end);
+  }
+  const auto document = lines_.find("");
+  return document == lines_.end() ? 1 : document->second;
+}
+
+size_t line_at(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  return 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
+}
+
+}  // namespace neuropod
