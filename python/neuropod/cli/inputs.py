@@ -6,25 +6,29 @@ from pathlib import Path
 from typing import Any
 
 from neuropod.cli.exit_codes import UsageError
-from neuropod.cli.spec_view import shape_text
+from neuropod.cli.pictures import PICTURES, read_picture
 from neuropod.errors import CorruptPackageError
 from neuropod.packaging.arrays import Array, read_npz
 from neuropod.packaging.nearest_name import did_you_mean
 
-_PICTURES = (".png", ".jpg", ".jpeg")
-_SUFFIXES = (".npy", ".npz", ".json", *_PICTURES)
+_SUFFIXES = (".npy", ".npz", ".json", *PICTURES)
 
 
-def read_inputs(given: Sequence[str], specs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def read_inputs(
+    given: Sequence[str], specs: Sequence[Mapping[str, Any]], resize: bool = False
+) -> dict[str, Any]:
     """The inputs that `-i` names: `NAME=FILE`, or one `.npz` or `.json` with several by name.
 
-    Values are arrays, or what JSON holds. Raises UsageError that names the file.
+    Values are arrays, or what JSON holds. `resize` makes pictures fit their spec. Raises UsageError
+    that names the file.
     """
     by_name = {spec["name"]: spec for spec in specs}
     inputs: dict[str, Any] = {}
     for argument in given:
         name, path = _split(argument, by_name)
-        values = {name: _read_one(path, by_name[name])} if name else _read_many(path, by_name)
+        values = (
+            {name: _read_one(path, by_name[name], resize)} if name else _read_many(path, by_name)
+        )
         for key, value in values.items():
             if key not in by_name:
                 raise UsageError(
@@ -68,12 +72,12 @@ def _read_many(path: Path, by_name: Mapping[str, Mapping[str, Any]]) -> dict[str
     raise UsageError(f"{path} holds one array; -i NAME={path} says which input it is")
 
 
-def _read_one(path: Path, spec: Mapping[str, Any]) -> Any:
+def _read_one(path: Path, spec: Mapping[str, Any], resize: bool) -> Any:
     suffix = path.suffix.lower()
     if suffix == ".json":
         return _read_json(path)
-    if suffix in _PICTURES:
-        return _read_picture(path, spec)
+    if suffix in PICTURES:
+        return read_picture(path, spec, resize)
     if suffix == ".npz":
         arrays = _read_archive(path, {spec["name"]: spec})
         if len(arrays) != 1:
@@ -108,50 +112,3 @@ def _read_array(path: Path, spec: Mapping[str, Any]) -> Array:
     except (ValueError, EOFError) as error:
         raise UsageError(f"{path} can't be read as an array: {error}") from error
     return array.view(numpy_dtype(spec["dtype"])) if array.dtype.kind == "V" else array
-
-
-def _read_picture(path: Path, spec: Mapping[str, Any]) -> Array:
-    """The picture's own pixels, turned upright as its metadata says; never scaled or converted."""
-    import numpy as np
-
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise UsageError("reading pictures takes pillow: `pip install pillow`") from error
-    try:
-        with Image.open(path) as opened:
-            picture = ImageOps.exif_transpose(opened)
-            if picture.mode in ("P", "PA"):
-                picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
-            elif picture.mode in ("CMYK", "YCbCr", "LAB", "HSV"):
-                picture = picture.convert("RGB")
-            elif picture.mode == "1":
-                picture = picture.convert("L")
-            mode = picture.mode
-            array: Array = np.asarray(picture)
-    except (OSError, ValueError, SyntaxError) as error:
-        raise UsageError(f"{path} can't be read as a picture: {error}") from error
-    return _fit_to_spec(array, spec, path, mode)
-
-
-def _fit_to_spec(array: Array, spec: Mapping[str, Any], path: Path, mode: str) -> Array:
-    """Adds axes of size 1 that the spec has: a batch before, a single channel after."""
-    shape = spec["shape"]
-    fitted = array
-    if fitted.ndim == 2 and len(shape) in (3, 4) and shape[-1] == 1:
-        fitted = fitted[..., None]
-    takes_one = len(shape) == 4 and (shape[0] in (1, None) or isinstance(shape[0], str))
-    if fitted.ndim == 3 and takes_one:
-        fitted = fitted[None]
-    fits = len(shape) == fitted.ndim and all(
-        not isinstance(want, int) or want == size
-        for want, size in zip(shape, fitted.shape, strict=True)
-    )
-    if not fits or str(fitted.dtype) != spec["dtype"]:
-        height, width = array.shape[:2]
-        raise UsageError(
-            f"{path} is {width}x{height} {mode}, {array.dtype} {array.shape}; input {spec['name']!r} "
-            f"expects {spec['dtype']} {shape_text(list(shape))}; pictures are neither scaled nor "
-            "converted, so do that first"
-        )
-    return fitted

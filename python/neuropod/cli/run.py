@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuropod.cli.exit_codes import ExitCode, UsageError
+from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
 
@@ -39,12 +40,12 @@ def add_parser(
         "-r", "--request", action="append", metavar="NAME", help="only this output; may be repeated"
     )
     parser.add_argument(
-        "--device", default=None, metavar="DEVICE", help="cpu, or a GPU's index (default: GPU 0)"
+        "--resize",
+        action="store_true",
+        help="scale pictures to the size that the model expects, and convert their channels",
     )
+    add_loading_arguments(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the framework")
-    parser.add_argument(
-        "--no-verify", action="store_true", help="don't compare files with the manifest's hashes"
-    )
     parser.set_defaults(command=_run)
 
 
@@ -53,13 +54,11 @@ def _run(args: argparse.Namespace) -> int:
     from neuropod.cli.inputs import read_inputs
 
     _check_output_path(args.output)
-    options: dict[str, Any] = {"verify_hashes": not args.no_verify, "threads": args.threads}
-    if args.device is not None:
-        options["visible_device"] = int(args.device) if args.device.isdecimal() else args.device
+    options = loading_options(args, args.threads)
     with reading_package():
         model = load_neuropod(args.package, load_model_at_construction=False, **options)
     with model:
-        inputs = read_inputs(args.input, model.inputs)
+        inputs = read_inputs(args.input, model.inputs, resize=args.resize)
         with reading_package():
             model.load_model()
         outputs = model.infer(inputs, args.request)

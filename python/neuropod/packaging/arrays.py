@@ -151,6 +151,13 @@ def read_npz(file: str | Path | IO[bytes], dtypes: Mapping[str, str]) -> dict[st
             stored = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
         raise CorruptPackageError(f"arrays in {file} can't be read: {error}") from error
+    try:
+        return _with_types(stored, dtypes)
+    except (KeyError, ValueError, TypeError) as error:
+        raise CorruptPackageError(f"arrays in {file} don't fit together: {error!r}") from error
+
+
+def _with_types(stored: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
     result = {}
     for name, array in stored.items():
         if name.endswith(_ENDS_SUFFIX):

@@ -1,6 +1,8 @@
 """What a model returned against what it should have."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -10,63 +12,142 @@ from neuropod.packaging.errors import SelfTestError
 from neuropod.packaging.nearest_name import did_you_mean
 
 # numpy.allclose's own defaults, which existing expectations were written for.
-_RELATIVE: Final = 1e-05
-_ABSOLUTE: Final = 1e-08
+RELATIVE: Final = 1e-05
+ABSOLUTE: Final = 1e-08
 _SHOWN_CHARACTERS: Final = 60
 
 
-def check_outputs(outputs: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class WorstElement:
+    """The element that is furthest beyond the tolerance, or nearest to it."""
+
+    index: tuple[int, ...]
+    expected: Any
+    actual: Any
+    absolute: float | None
+    """|actual - expected|; None for strings."""
+
+    relative: float | None
+    """absolute / |expected|; infinite where zero was expected, None for strings."""
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """One output against its expectation."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Of the expectation."""
+
+    differing: int
+    """Elements beyond the tolerance."""
+
+    worst: WorstElement | None
+    """None if there are no elements to compare, or if all strings are the same."""
+
+    problem: str | None
+    """What differs, for people; None if nothing does."""
+
+
+def compare_outputs(
+    outputs: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    relative: float = RELATIVE,
+    absolute: float = ABSOLUTE,
+) -> list[OutputComparison]:
     """Compares each tensor of `expected` with the output of its name; other outputs are not looked at.
 
-    Numbers may differ as numpy.allclose allows, NaN equals NaN, strings must be the same. Raises
-    SelfTestError that says which output, how many elements, and the worst one.
+    Numbers may differ by `absolute + relative * |expected|`, NaN equals NaN, strings must be the same.
     """
-    for name, value in expected.items():
+    return [
+        _compare(name, outputs, np.asarray(value), relative, absolute)
+        for name, value in expected.items()
+    ]
+
+
+def check_outputs(outputs: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raises SelfTestError for the first difference that `compare_outputs` finds.
+
+    Its text says which output, how many elements, and the worst one.
+    """
+    for comparison in compare_outputs(outputs, expected):
+        name, problem = comparison.name, comparison.problem
         if name not in outputs:
             raise SelfTestError(
                 f"the model returned no output {name!r}, which test_expected_out has"
                 f"{did_you_mean(name, outputs)}"
             )
-        problem = _difference(np.asarray(outputs[name]), np.asarray(value))
-        if problem:
+        if problem is not None:
             raise SelfTestError(f"output {name!r} differs from test_expected_out: {problem}")
 
 
-def _difference(actual: Array, expected: Array) -> str | None:
-    if _is_text(actual) != _is_text(expected):
-        return f"expected {_kind(expected)}, got {_kind(actual)}"
-    if actual.shape != expected.shape:
-        return f"expected shape {expected.shape}, got {actual.shape}"
+def _compare(
+    name: str, outputs: Mapping[str, Any], expected: Array, relative: float, absolute: float
+) -> OutputComparison:
+    problem = None
+    if name not in outputs:
+        problem = f"the model returned no such output{did_you_mean(name, outputs)}"
+    else:
+        actual = np.asarray(outputs[name])
+        if _is_text(actual) != _is_text(expected):
+            problem = f"expected {_kind(expected)}, got {_kind(actual)}"
+        elif actual.shape != expected.shape:
+            problem = f"expected shape {expected.shape}, got {actual.shape}"
+    if problem is not None:
+        return OutputComparison(name, expected.shape, expected.size, None, problem)
     if _is_text(expected):
-        return _text_difference(_decoded(actual), _decoded(expected))
-    return _number_difference(_computable(actual), _computable(expected))
+        return _compare_text(name, _decoded(actual), _decoded(expected))
+    return _compare_numbers(name, actual, expected, relative, absolute)
 
 
-def _text_difference(actual: Array, expected: Array) -> str | None:
+def _compare_text(name: str, actual: Array, expected: Array) -> OutputComparison:
     differs = np.asarray(actual != expected)
     if not differs.any():
-        return None
+        return OutputComparison(name, expected.shape, 0, None, None)
     index = _index(np.argwhere(differs)[0])
-    return (
+    worst = WorstElement(index, expected[index], actual[index], None, None)
+    return OutputComparison(
+        name,
+        expected.shape,
+        int(differs.sum()),
+        worst,
         f"{_count(differs)}; first at {list(index)}: "
-        f"expected {_short(expected[index])}, got {_short(actual[index])}"
+        f"expected {_short(expected[index])}, got {_short(actual[index])}",
     )
 
 
-def _number_difference(actual: Array, expected: Array) -> str | None:
+def _compare_numbers(
+    name: str, actual: Array, expected: Array, relative: float, absolute: float
+) -> OutputComparison:
+    if expected.size == 0:
+        return OutputComparison(name, expected.shape, 0, None, None)
+    got, wanted = _computable(actual), _computable(expected)
     with np.errstate(all="ignore"):
-        close = np.isclose(actual, expected, _RELATIVE, _ABSOLUTE, equal_nan=True)
-        if close.all():
-            return None
-        distance = np.abs(actual - expected)
-        excess = distance - (_ABSOLUTE + _RELATIVE * np.abs(expected))
+        close = np.isclose(got, wanted, relative, absolute, equal_nan=True)
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        distance = np.where(same, 0, np.abs(got - wanted))
+        size = np.abs(wanted)
+        excess = distance - (absolute + relative * size)
     # A NaN or infinity on one side only is worse than any number.
-    excess = np.where(close, -np.inf, np.where(np.isfinite(excess), excess, np.inf))
+    excess = np.where(np.isfinite(excess), excess, np.where(close, -np.inf, np.inf))
+    if not close.all():
+        excess = np.where(close, -np.inf, excess)
     index = _index(np.unravel_index(np.argmax(excess), excess.shape))
-    return (
-        f"{_count(~close)}; worst at {list(index)}: expected {expected[index]}, got {actual[index]} "
-        f"(tolerance {_ABSOLUTE:g} + {_RELATIVE:g} × |expected|)"
-    )
+    ratio = _ratio(float(distance[index]), float(size[index]))
+    worst = WorstElement(index, expected[index], actual[index], float(distance[index]), ratio)
+    problem = None
+    if not close.all():
+        problem = (
+            f"{_count(~close)}; worst at {list(index)}: expected {worst.expected}, "
+            f"got {worst.actual} (tolerance {absolute:g} + {relative:g} × |expected|)"
+        )
+    return OutputComparison(name, expected.shape, int((~close).sum()), worst, problem)
+
+
+def _ratio(distance: float, size: float) -> float:
+    if distance == 0:
+        return 0.0
+    return distance / size if size else math.inf
 
 
 def _computable(array: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from neuropod.errors import CorruptPackageError
+from neuropod.errors import CorruptPackageError, InvalidPackageError
 from neuropod.packaging.arrays import Array, read_npz, write_npz
 from neuropod.packaging.plain_pickle import dump_plain_pickle, load_plain_pickle
 
@@ -56,7 +56,17 @@ def read_test_data(package: Path, dtypes: Mapping[str, str]) -> dict[str, Any] |
             for part, data in stored.items()
         }
     pickled = _read(package, PICKLE_NAME)
-    return None if pickled is None else dict(load_plain_pickle(pickled))
+    return None if pickled is None else _checked(load_plain_pickle(pickled))
+
+
+def _checked(content: Any) -> dict[str, Any]:
+    """The pickle's content, if it has the form of test data."""
+    if not isinstance(content, dict) or not isinstance(content.get("test_input"), dict):
+        raise InvalidPackageError(f"{PICKLE_NAME} holds no inputs by name under 'test_input'")
+    outputs = content.get("test_output")
+    if outputs is not None and not isinstance(outputs, dict):
+        raise InvalidPackageError(f"{PICKLE_NAME} holds no outputs by name under 'test_output'")
+    return {"test_input": content["test_input"], "test_output": outputs}
 
 
 def _read(package: Path, name: str) -> bytes | None:

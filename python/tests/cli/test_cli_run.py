@@ -1,21 +1,14 @@
-import json
-
 import ml_dtypes
 import numpy as np
 import pytest
 from echo_packager import create_echo_neuropod
-from PIL import Image
+from processes import outputs
 from test_cli import failed
 
 from neuropod.cli.main import main
 from neuropod.packaging.arrays import read_npz, write_npz
 
 X = np.arange(3, dtype="float32")
-
-
-def outputs(capsys, *arguments):
-    assert main(["run", *map(str, arguments), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)["outputs"]
 
 
 def test_inputs_from_one_npz(capsys, addition, inputs):
@@ -115,63 +108,6 @@ def test_requested_outputs_alone_are_returned(capsys, tmp_path):
     code, message = failed(capsys, "run", *arguments, "w")
     assert code == 2
     assert "w" in message
-
-
-# Pictures.
-
-
-def save_picture(path, height=4, width=6, mode="RGB"):
-    picture = Image.new(mode, (width, height))
-    picture.save(path)
-    return path
-
-
-def test_a_picture_becomes_its_pixels(capsys, picture_model, tmp_path):
-    pixels = np.arange(72, dtype="uint8").reshape(4, 6, 3)
-    Image.fromarray(pixels).save(tmp_path / "p.png")
-    shown = outputs(capsys, picture_model, "-i", f"image={tmp_path}/p.png")
-    assert shown["same"]["data"] == pixels.tolist()
-
-
-def test_a_jpeg_is_turned_upright(capsys, picture_model, tmp_path):
-    picture = Image.new("RGB", (4, 6), "red")
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    picture.save(tmp_path / "p.jpg", exif=exif)
-    shown = outputs(capsys, picture_model, "-i", f"image={tmp_path}/p.jpg")
-    assert shown["same"]["shape"] == [4, 6, 3]
-
-
-@pytest.mark.parametrize(
-    ("height", "width", "mode", "found"),
-    [
-        (5, 6, "RGB", "6x5 RGB, uint8 (5, 6, 3)"),
-        (4, 6, "L", "6x4 L, uint8 (4, 6)"),
-        (4, 6, "RGBA", "6x4 RGBA, uint8 (4, 6, 4)"),
-        (4, 6, "I;16", "6x4 I;16, uint16 (4, 6)"),
-    ],
-)
-def test_a_picture_that_does_not_fit_says_both_shapes(
-    capsys, picture_model, tmp_path, height, width, mode, found
-):
-    path = save_picture(tmp_path / "p.png", height, width, mode)
-    code, message = failed(capsys, "run", picture_model, "-i", f"image={path}")
-    assert code == 2
-    assert found in message
-    assert "input 'image' expects uint8 (4, 6, 3)" in message
-
-
-def test_a_picture_gets_the_axes_of_a_batch_and_a_channel(capsys, tmp_path):
-    spec = {"dtype": "uint8", "shape": ("batch", None, None, 1)}
-    create_echo_neuropod(
-        neuropod_path=tmp_path / "a",
-        model_name="a",
-        input_spec=[{"name": "image", **spec}],
-        output_spec=[{"name": "same", **spec}],
-        outputs={"same": {"op": "identity", "input": "image"}},
-    )
-    path = save_picture(tmp_path / "p.png", mode="L")
-    assert outputs(capsys, tmp_path / "a", "-i", f"image={path}")["same"]["shape"] == [1, 4, 6, 1]
 
 
 # Wrong files.

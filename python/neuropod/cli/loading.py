@@ -1,0 +1,22 @@
+"""Options of every command that loads a model."""
+
+import argparse
+from typing import Any
+
+
+def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds `--device` and `--no-verify`."""
+    parser.add_argument(
+        "--device", default=None, metavar="DEVICE", help="cpu, or a GPU's index (default: GPU 0)"
+    )
+    parser.add_argument(
+        "--no-verify", action="store_true", help="don't compare files with the manifest's hashes"
+    )
+
+
+def loading_options(args: argparse.Namespace, framework_threads: int | None) -> dict[str, Any]:
+    """What those arguments are for `load_neuropod`."""
+    options: dict[str, Any] = {"verify_hashes": not args.no_verify, "threads": framework_threads}
+    if args.device is not None:
+        options["visible_device"] = int(args.device) if args.device.isdecimal() else args.device
+    return options
