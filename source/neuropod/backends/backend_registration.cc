@@ -8,11 +8,13 @@
 
 #include "neuropod/backends/backend_manifest.hh"
 #include "neuropod/backends/library_conflicts.hh"
+#include "neuropod/backends/metrics_registry.hh"
 #include "neuropod/backends/neuropod_backend.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/logging.hh"
 #include "neuropod/base/semver.hh"
 #include "neuropod/internal/config_utils.hh"
+#include "neuropod/package/checked_package.hh"
 
 namespace neuropod {
 namespace {
@@ -209,6 +211,27 @@ std::string refuse(const std::string& name, const std::string& type, const std::
       describe_place(*present));
 }
 
+std::unique_ptr<NeuropodBackend> open_backend(const std::string& neuropod_path,
+                                              const std::vector<BackendLoadSpec>& overrides,
+                                              const RuntimeOptions& options) {
+  if (options.use_ope) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("can't load '{}' with use_ope=True: running a model in a process of its "
+                    "own is not available yet; without it the model runs in this process",
+                    neuropod_path));
+  }
+  const std::unique_ptr<ModelConfig> config = peek_checked_config(neuropod_path, options);
+  BackendFactoryFunction factory = nullptr;
+  try {
+    factory = factory_for(*config, overrides);
+  } catch (const Error& error) {
+    throw error.with_context(
+        fmt::format("can't load model '{}' from '{}'", config->name, neuropod_path));
+  }
+  return factory(neuropod_path, options);
+}
+
 }  // namespace
 
 bool register_backend(const std::string& name, const std::string& type, const std::string& version,
@@ -228,22 +251,12 @@ bool register_backend(const std::string& name, const std::string& type, const st
 std::unique_ptr<NeuropodBackend> load_backend(const std::string& neuropod_path,
                                               const std::vector<BackendLoadSpec>& overrides,
                                               const RuntimeOptions& options) {
-  if (options.use_ope) {
-    throw_error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("can't load '{}' with use_ope=True: running a model in a process of its "
-                    "own is not available yet; without it the model runs in this process",
-                    neuropod_path));
-  }
-  const std::unique_ptr<ModelConfig> config = load_model_config(neuropod_path);
-  BackendFactoryFunction factory = nullptr;
   try {
-    factory = factory_for(*config, overrides);
+    return open_backend(neuropod_path, overrides, options);
   } catch (const Error& error) {
-    throw error.with_context(
-        fmt::format("can't load model '{}' from '{}'", config->name, neuropod_path));
+    internal::count_failed_load(error.code());
+    throw;
   }
-  return factory(neuropod_path, options);
 }
 
 }  // namespace neuropod

@@ -10,8 +10,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "neuropod/backends/metrics_registry.hh"
+#include "neuropod/backends/model_metrics.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/logging.hh"
+#include "neuropod/package/checked_package.hh"
 
 namespace neuropod {
 namespace {
@@ -36,25 +39,6 @@ Error current_error(const std::string& context, ErrorCode foreign) {
   }
 }
 
-std::unique_ptr<ModelConfig> read_config(NeuropodLoader& loader, const std::string& path) {
-  try {
-    return load_model_config(loader);
-  } catch (const Error& error) {
-    throw error.with_context(fmt::format("package '{}'", path));
-  }
-}
-
-std::unique_ptr<NeuropodLoader> open_package(const std::string& path, bool verify_hashes) {
-  std::unique_ptr<NeuropodLoader> loader = get_loader(path);
-  if (!verify_hashes) return loader;
-  try {
-    verify_manifest(*loader);
-  } catch (const Error& error) {
-    throw error.with_context(fmt::format("package '{}'", path));
-  }
-  return loader;
-}
-
 // Keeps of `outputs` what was asked for.
 void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap* outputs) {
   for (const std::string& name : requested) {
@@ -77,11 +61,30 @@ void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap*
   }
 }
 
+std::shared_ptr<internal::ModelMetrics> make_metrics(const std::string& path,
+                                                     const ModelConfig& config,
+                                                     const RuntimeOptions& options) {
+  if (!options.collect_metrics) return nullptr;
+  return std::make_shared<internal::ModelMetrics>(
+      internal::ModelIdentity{config.name, config.platform, config.version, path});
+}
+
+void count_outputs(const NeuropodValueMap& outputs, internal::CallMeter* meter) {
+  for (const auto& output : outputs) {
+    if (output.second != nullptr && output.second->is_tensor()) {
+      meter->count_output(*output.second->as_tensor());
+    }
+  }
+}
+
 }  // namespace
 
 struct NeuropodBackend::Rep {
   std::string context;  // "model 'name'"
   bool check = true;
+  Clock::duration opening{};  // how long the constructor took
+
+  const std::shared_ptr<internal::ModelMetrics> metrics;  // null if nobody wants them
 
   std::mutex mutex;  // one load, reset or call of a stateful model at a time
   std::atomic<bool> loaded{false};
@@ -90,24 +93,33 @@ struct NeuropodBackend::Rep {
   std::unique_ptr<const CallPlan> plan;
   std::vector<NeuropodDevice> input_devices;  // strings stay on the CPU
   std::vector<std::string> inputs_with_defaults;
+  double load_seconds = 0;
 
   mutable std::atomic<bool> told_of_missing_device{false};
+
+  explicit Rep(std::shared_ptr<internal::ModelMetrics> counted) : metrics(std::move(counted)) {}
 };
 
 NeuropodBackend::NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options)
+    : NeuropodBackend(neuropod_path, options, Clock::now()) {}
+
+NeuropodBackend::NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options,
+                                 Clock::time_point begin)
     : neuropod_path_(neuropod_path),
       options_(options),
-      loader_(open_package(neuropod_path, options.verify_hashes)),
-      model_config_(read_config(*loader_, neuropod_path)),
-      rep_(std::make_unique<Rep>()) {
+      loader_(open_checked_package(neuropod_path, options)),
+      model_config_(read_checked_config(*loader_, neuropod_path, options)),
+      rep_(std::make_unique<Rep>(make_metrics(neuropod_path, *model_config_, options))) {
   rep_->context = fmt::format("model '{}'", model_config_->name);
   rep_->check = !options.disable_shape_and_type_checking;
+  rep_->opening = Clock::now() - begin;
 }
 
 NeuropodBackend::~NeuropodBackend() = default;
 
 void NeuropodBackend::load_model() {
   std::lock_guard lock(rep_->mutex);
+  const Clock::time_point begin = Clock::now();
   if (rep_->loaded) {
     throw_error(
         ErrorCode::kInvalidArgument,
@@ -131,10 +143,32 @@ void NeuropodBackend::load_model() {
       rep_->input_devices.push_back(on_cpu ? NeuropodDevice(Device::CPU) : model_device());
     }
   } catch (...) {
-    throw current_error(fmt::format("can't load {} from '{}'", rep_->context, neuropod_path_),
-                        ErrorCode::kLoadFailed);
+    const Error error =
+        current_error(fmt::format("can't load {} from '{}'", rep_->context, neuropod_path_),
+                      ErrorCode::kLoadFailed);
+    internal::count_failed_load(error.code());
+    throw error;
+  }
+  const std::chrono::duration<double> loading = rep_->opening + (Clock::now() - begin);
+  rep_->load_seconds = loading.count();
+  const uint64_t load_id = internal::count_load();
+  if (rep_->metrics != nullptr) {
+    rep_->metrics->set_loaded(load_id, rep_->load_seconds, get_tensor_allocator());
+    internal::list_model(rep_->metrics);
   }
   rep_->loaded = true;
+}
+
+ModelStats NeuropodBackend::stats() const {
+  if (rep_->metrics != nullptr) return rep_->metrics->stats();
+  ModelStats stats;
+  if (!rep_->loaded) return stats;
+  stats.load_seconds = rep_->load_seconds;
+  // Not const, since backends may make their allocator when it is first asked for.
+  if (const auto allocator = const_cast<NeuropodBackend*>(this)->get_tensor_allocator()) {
+    stats.allocator = allocator->stats();
+  }
+  return stats;
 }
 
 void NeuropodBackend::reset() {
@@ -156,16 +190,33 @@ void NeuropodBackend::reset() {
 
 std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer(
     const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) {
+  internal::CallMeter meter(rep_->metrics.get());
+  try {
+    std::unique_ptr<NeuropodValueMap> outputs = infer_measured(inputs, requested_outputs, &meter);
+    meter.succeed();
+    return outputs;
+  } catch (const Error& error) {
+    meter.fail(error.code());
+    throw;
+  }
+}
+
+std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_measured(
+    const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs,
+    internal::CallMeter* meter) {
   if (!rep_->loaded) {
     throw_error(ErrorCode::kInvalidArgument,
                 fmt::format("{} isn't loaded; call load_model() before infer()", rep_->context));
   }
   std::unique_lock<std::mutex> turn;
-  if (model_config_->stateful) turn = std::unique_lock(rep_->mutex);
+  if (model_config_->stateful) {
+    turn = std::unique_lock(rep_->mutex);
+    meter->restart();
+  }
 
   std::optional<Error> failure;
   try {
-    return infer_loaded(inputs, requested_outputs);
+    return infer_loaded(inputs, requested_outputs, meter);
   } catch (...) {
     failure = current_error(rep_->context, ErrorCode::kModelError);
   }
@@ -173,36 +224,55 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer(
   if (failure->code() != ErrorCode::kOutOfMemory || model_config_->stateful) throw *failure;
   try {
     get_tensor_allocator()->trim();
-    return infer_loaded(inputs, requested_outputs);
+    meter->restart();
+    return infer_loaded(inputs, requested_outputs, meter);
   } catch (...) {
     throw current_error(rep_->context, ErrorCode::kModelError);
   }
 }
 
 std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
-    const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) {
+    const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs,
+    internal::CallMeter* meter) {
   const CallPlan& plan = *rep_->plan;
   BoundInputs bound(plan.num_inputs());
   SymbolBindings symbols(plan.num_symbols());
   plan.bind(inputs, &bound);
   if (rep_->check) plan.check_inputs(bound, &symbols);
   if (!requested_outputs.empty()) plan.check_requested(requested_outputs);
+  meter->end(internal::CallPhase::kChecks);
 
   std::vector<std::shared_ptr<NeuropodValue>> moved;
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i] != nullptr && (*bound[i])->as_tensor()->get_device() != rep_->input_devices[i]) {
-      move_input(i, &bound, &moved);
-    }
-  }
+  seal_inputs(&bound, &moved, meter);
 
   std::unique_ptr<NeuropodValueMap> outputs = infer_internal(bound, requested_outputs);
   if (outputs == nullptr) throw_error(ErrorCode::kModelError, "the backend returned no outputs");
+  meter->end(internal::CallPhase::kFramework);
+
   if (!requested_outputs.empty()) keep_requested(requested_outputs, outputs.get());
   if (rep_->check) plan.check_outputs(*outputs, requested_outputs, &symbols);
+  if (meter->on()) count_outputs(*outputs, meter);
+  meter->end(internal::CallPhase::kOutputs);
   return outputs;
 }
 
-// Puts input `index` where the package wants it. `moved` owns what is made for this call.
+// Puts the inputs where the package wants them. `moved` owns what is made for this call.
+void NeuropodBackend::seal_inputs(BoundInputs* bound,
+                                  std::vector<std::shared_ptr<NeuropodValue>>* moved,
+                                  internal::CallMeter* meter) {
+  for (size_t i = 0; i < bound->size(); ++i) {
+    if ((*bound)[i] == nullptr) continue;
+    const NeuropodTensor& tensor = *(*(*bound)[i])->as_tensor();
+    if (meter->on()) meter->count_input(tensor);
+    if (tensor.get_device() == rep_->input_devices[i]) continue;
+    if (meter->on()) meter->count_copy(tensor);
+    move_input(i, bound, moved);
+  }
+  // Nothing was done that took time, and looking at the clock does.
+  if (!moved->empty()) meter->end(internal::CallPhase::kSealing);
+}
+
+// Puts input `index` where the package wants it.
 void NeuropodBackend::move_input(size_t index, BoundInputs* bound,
                                  std::vector<std::shared_ptr<NeuropodValue>>* moved) {
   const NeuropodDevice target = rep_->input_devices[index];

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "neuropod/backends/model_stats.hh"
 #include "neuropod/backends/tensor_allocator.hh"
 #include "neuropod/base/visibility.hh"
 #include "neuropod/internal/backend_registration.hh"
@@ -15,6 +17,10 @@
 #include "neuropod/package/call_plan.hh"
 
 namespace neuropod {
+
+namespace internal {
+class CallMeter;
+}
 
 /// Runs one model of one framework. Frameworks derive from it (usually from
 /// NeuropodBackendWithDefaultAllocator) and override load_model_internal() and infer_internal();
@@ -32,7 +38,8 @@ namespace neuropod {
 /// message.
 class NEUROPOD_EXPORT NeuropodBackend {
  public:
-  /// Opens the package, verifies its hashes if `options.verify_hashes`, reads its configuration.
+  /// Opens the package, verifies it as far as the options demand (hashes, signature, no compiled
+  /// code), reads its configuration.
   NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options);
   virtual ~NeuropodBackend();
   NeuropodBackend(const NeuropodBackend&) = delete;
@@ -51,6 +58,10 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// Forgets a stateful model's state, as if it was loaded anew; waits for running calls.
   /// Error(invalid_argument) if the package doesn't say that its model is stateful.
   void reset();
+
+  /// What the model has done since it was loaded, the same for every framework: calls, errors,
+  /// times, bytes. Any thread may ask at any time; calls under way are not held up.
+  ModelStats stats() const;
 
   virtual std::shared_ptr<NeuropodTensorAllocator> get_tensor_allocator() = 0;
 
@@ -92,8 +103,17 @@ class NEUROPOD_EXPORT NeuropodBackend {
 
  private:
   struct Rep;
+  using Clock = std::chrono::steady_clock;
+  NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options,
+                  Clock::time_point begin);
+  std::unique_ptr<NeuropodValueMap> infer_measured(
+      const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs,
+      internal::CallMeter* meter);
   std::unique_ptr<NeuropodValueMap> infer_loaded(const NeuropodValueMap& inputs,
-                                                 const std::vector<std::string>& requested_outputs);
+                                                 const std::vector<std::string>& requested_outputs,
+                                                 internal::CallMeter* meter);
+  void seal_inputs(BoundInputs* bound, std::vector<std::shared_ptr<NeuropodValue>>* moved,
+                   internal::CallMeter* meter);
   void move_input(size_t index, BoundInputs* bound,
                   std::vector<std::shared_ptr<NeuropodValue>>* moved);
   const std::unique_ptr<Rep> rep_;

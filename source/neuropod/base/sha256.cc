@@ -1,13 +1,13 @@
 #include "neuropod/base/sha256.hh"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
 #include <istream>
 
+#include "neuropod/base/crypto_library.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/read_only_file.hh"
 
@@ -48,9 +48,7 @@ struct Sha256::Context {
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  // Our private copy of the library must not follow the system's openssl.cnf, which may ask it to
-  // open provider modules that belong to the system's copy.
-  check(OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr));
+  initialize_crypto();
   check(context_->evp != nullptr);
   check(EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr));
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -20,7 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kManifestName[] = "manifest.json";
 constexpr int kManifestVersion = 1;
 constexpr int kDeepestNesting = 16;
 constexpr uint64_t kLargestManifest = uint64_t{64} << 20;
@@ -32,11 +31,10 @@ constexpr size_t kMostThreads = 4;
   throw_error(code, fmt::format("{}: {}", kManifestName, problem));
 }
 
-[[noreturn]] void fail_corrupt(const std::string& problem) {
-  throw_error(ErrorCode::kCorruptPackage,
-              problem +
-                  "; the package was changed or damaged after it was made: get it again, or load "
-                  "it with verify_hashes=false if that was on purpose");
+[[noreturn]] void fail_corrupt(const std::string& problem, std::string_view remedy) {
+  throw_error(
+      ErrorCode::kCorruptPackage,
+      fmt::format("{}; the package was changed or damaged after it was made: {}", problem, remedy));
 }
 
 bool is_sha256(const std::string& text) {
@@ -56,11 +54,8 @@ Json parse(const std::string& text) {
 }
 
 // The manifest, of a version that this library reads.
-Json read_manifest(NeuropodLoader& loader) {
-  if (loader.get_file_size(kManifestName) > kLargestManifest) {
-    fail(ErrorCode::kInvalidPackage, "is larger than 64 MiB");
-  }
-  Json json = parse(loader.read_file(kManifestName));
+Json read_manifest(const std::string& manifest) {
+  Json json = parse(manifest);
   if (!json.is_object()) fail(ErrorCode::kInvalidPackage, "must hold an object");
   const auto version = json.find("manifest_version");
   if (version == json.end() || !version->is_number_integer() || *version != kManifestVersion) {
@@ -72,16 +67,20 @@ Json read_manifest(NeuropodLoader& loader) {
 }
 
 // Name to hash, sorted by name.
-std::map<std::string, std::string> read_hashes(const Json& manifest) {
+FileHashes read_hashes(const Json& manifest) {
   const auto files = manifest.find("files");
   if (files == manifest.end() || !files->is_object()) {
     fail(ErrorCode::kInvalidPackage, "'files' must be an object of names and hashes");
   }
-  std::map<std::string, std::string> hashes;
+  FileHashes hashes;
   for (const auto& [name, hash] : files->items()) {
     const std::string unsafe = why_unsafe_path(name);
     if (!unsafe.empty()) {
       fail(ErrorCode::kInvalidPackage, fmt::format("files['{}']: the name {}", name, unsafe));
+    }
+    if (name == kManifestName || name == kSignatureName) {
+      fail(ErrorCode::kInvalidPackage,
+           fmt::format("files['{}']: neither the manifest nor what signs it can be listed", name));
     }
     if (!hash.is_string() || !is_sha256(hash.get_ref<const std::string&>())) {
       fail(ErrorCode::kInvalidPackage,
@@ -136,26 +135,16 @@ void hash_files(NeuropodLoader& loader, std::vector<HashTask>* tasks) {
   for (std::thread& other : others) other.join();
 }
 
-void check_names(const std::map<std::string, std::string>& hashes,
-                 const std::vector<std::string>& files) {
-  for (const auto& [name, hash] : hashes) {
-    if (!std::binary_search(files.begin(), files.end(), name)) {
-      fail_corrupt(fmt::format("file '{}' is listed in {} but missing", name, kManifestName));
-    }
-  }
-  for (const std::string& name : files) {
-    if (name != kManifestName && hashes.count(name) == 0) {
-      fail_corrupt(fmt::format("file '{}' isn't listed in {}", name, kManifestName));
-    }
-  }
-}
-
 }  // namespace
 
-int read_manifest_format_version(NeuropodLoader& loader) {
+bool has_file(NeuropodLoader& loader, const std::string& name) {
   const std::vector<std::string> files = loader.list_files();
-  if (!std::binary_search(files.begin(), files.end(), kManifestName)) return 0;
-  const Json manifest = read_manifest(loader);
+  return std::binary_search(files.begin(), files.end(), name);
+}
+
+int read_manifest_format_version(NeuropodLoader& loader) {
+  if (!has_file(loader, kManifestName)) return 0;
+  const Json manifest = read_manifest(read_manifest_bytes(loader));
   const auto version = manifest.find("format_version");
   if (version == manifest.end()) return 0;
   if (!version->is_number_integer() || *version < 1 || *version > kNewestFormatVersion) {
@@ -167,11 +156,34 @@ int read_manifest_format_version(NeuropodLoader& loader) {
   return version->get<int>();
 }
 
-void verify_manifest(NeuropodLoader& loader) {
+std::string read_manifest_bytes(NeuropodLoader& loader) {
+  if (loader.get_file_size(kManifestName) > kLargestManifest) {
+    fail(ErrorCode::kInvalidPackage, "is larger than 64 MiB");
+  }
+  return loader.read_file(kManifestName);
+}
+
+FileHashes parse_manifest(const std::string& manifest) {
+  return read_hashes(read_manifest(manifest));
+}
+
+void check_file_names(NeuropodLoader& loader, const FileHashes& hashes, std::string_view remedy) {
   const std::vector<std::string> files = loader.list_files();
-  if (!std::binary_search(files.begin(), files.end(), kManifestName)) return;
-  const std::map<std::string, std::string> hashes = read_hashes(read_manifest(loader));
-  check_names(hashes, files);
+  for (const auto& [name, hash] : hashes) {
+    if (!std::binary_search(files.begin(), files.end(), name)) {
+      fail_corrupt(fmt::format("file '{}' is listed in {} but missing", name, kManifestName),
+                   remedy);
+    }
+  }
+  for (const std::string& name : files) {
+    if (name != kManifestName && name != kSignatureName && hashes.count(name) == 0) {
+      fail_corrupt(fmt::format("file '{}' isn't listed in {}", name, kManifestName), remedy);
+    }
+  }
+}
+
+void verify_files(NeuropodLoader& loader, const FileHashes& hashes, std::string_view remedy) {
+  check_file_names(loader, hashes, remedy);
   std::vector<HashTask> tasks;
   for (const auto& [name, hash] : hashes) {
     tasks.push_back({name, hash, loader.get_file_size(name), "", nullptr});
@@ -180,10 +192,22 @@ void verify_manifest(NeuropodLoader& loader) {
   for (const HashTask& task : tasks) {
     if (task.error) std::rethrow_exception(task.error);
     if (task.actual != task.expected) {
-      fail_corrupt(fmt::format("file '{}' has SHA-256 {}, expected {} ({})", task.name, task.actual,
-                               task.expected, kManifestName));
+      throw_hash_differs(task.name, task.actual, task.expected, remedy);
     }
   }
+}
+
+void throw_hash_differs(const std::string& name, const std::string& actual,
+                        const std::string& expected, std::string_view remedy) {
+  fail_corrupt(fmt::format("file '{}' has SHA-256 {}, expected {} ({})", name, actual, expected,
+                           kManifestName),
+               remedy);
+}
+
+void verify_manifest(NeuropodLoader& loader) {
+  if (!has_file(loader, kManifestName)) return;
+  verify_files(loader, parse_manifest(read_manifest_bytes(loader)),
+               "get it again, or load it with verify_hashes=false if that was on purpose");
 }
 
 }  // namespace neuropod

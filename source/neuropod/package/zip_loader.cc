@@ -1,25 +1,19 @@
 #include "neuropod/package/zip_loader.hh"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "neuropod/base/error.hh"
 #include "neuropod/base/sha256.hh"
 #include "neuropod/package/entry_stream.hh"
 #include "neuropod/package/package_path.hh"
+#include "neuropod/package/unpacked_file.hh"
 
 namespace neuropod {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kCopyBytes = size_t{1} << 20;
 
@@ -38,54 +32,6 @@ std::vector<ZipEntry> read_files(const ReadOnlyFile& file) {
                 entries.end());
   return entries;
 }
-
-// A file being unpacked; what isn't finished is removed.
-class UnpackedFile {
- public:
-  UnpackedFile(std::string path, bool executable) : path_(std::move(path)) {
-    std::error_code error;
-    fs::create_directories(fs::path(path_).parent_path(), error);
-    if (error) fail(error.value());
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                         executable ? 0700 : 0600);
-    if (descriptor_ < 0) fail(errno);
-  }
-  ~UnpackedFile() {
-    if (descriptor_ < 0) return;
-    ::close(descriptor_);
-    ::unlink(path_.c_str());
-  }
-  UnpackedFile(const UnpackedFile&) = delete;
-  UnpackedFile& operator=(const UnpackedFile&) = delete;
-
-  void write(const char* data, size_t size) {
-    while (size > 0) {
-      const ssize_t written = ::write(descriptor_, data, size);
-      if (written < 0 && errno != EINTR) fail(errno);
-      if (written <= 0) continue;
-      data += written;
-      size -= static_cast<size_t>(written);
-    }
-  }
-
-  void finish() {
-    if (::close(std::exchange(descriptor_, -1)) != 0) {
-      const int number = errno;
-      ::unlink(path_.c_str());
-      fail(number);
-    }
-  }
-
- private:
-  [[noreturn]] void fail(int number) const {
-    throw_error(ErrorCode::kUnavailable,
-                fmt::format("cannot unpack into '{}': {}; TMPDIR says where packages are unpacked",
-                            path_, std::system_category().message(number)));
-  }
-
-  const std::string path_;
-  int descriptor_ = -1;
-};
 
 }  // namespace
 
