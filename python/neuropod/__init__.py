@@ -26,10 +26,12 @@ from neuropod.errors import (
     WorkerDiedError,
 )
 from neuropod.executor import Neuropod, load_neuropod
+from neuropod.problem_api import ApiDifference, ProblemAPI
 
 __version__ = "1.0.0"
 
 __all__ = [
+    "ApiDifference",
     "BackendNotFoundError",
     "CancelledError",
     "CorruptPackageError",
@@ -42,6 +44,7 @@ __all__ = [
     "NeuropodError",
     "NotFoundError",
     "OutOfMemoryError",
+    "ProblemAPI",
     "SpecMismatchError",
     "UnavailableError",
     "VersionConflictError",

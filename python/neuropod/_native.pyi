@@ -201,6 +201,51 @@ def verify_manifest(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -
     Compares every file with the manifest; CorruptPackageError names the first that differs.
     """
 
+class ProblemApi:
+    """
+    The tensors that a problem's models take and return. `neuropod.ProblemAPI` is the public face.
+    """
+
+    def __init__(self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> None: ...
+    @property
+    def inputs(self) -> list[TensorSpec]: ...
+    @property
+    def outputs(self) -> list[TensorSpec]: ...
+
+class ApiDifference:
+    """One point in which two problem APIs differ."""
+
+    @property
+    def side(self) -> str: ...
+    @property
+    def tensor(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def breaking(self) -> bool: ...
+
+def read_problem_api(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> ProblemApi:
+    """Reads a problem-API file; errors hold line and key."""
+
+def parse_problem_api(text: str, source: str) -> ProblemApi:
+    """The same for the content of such a file, which messages call `source`."""
+
+def read_package_problem_api(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+) -> ProblemApi:
+    """What a package's config.json promises."""
+
+def problem_api_text(api: ProblemApi) -> str:
+    """The content of a problem-API file."""
+
+def compare_problem_apis(old: ProblemApi, new: ProblemApi) -> list[ApiDifference]:
+    """How `new` differs from `old`."""
+
+def require_fulfilled(required: ProblemApi, found: ProblemApi, what: str) -> None:
+    """
+    InvalidArgumentError that lists the differences if `found` can't replace `required`.
+    """
+
 @overload
 def serialize(value: dict[str, numpy.typing.NDArray[Any]]) -> bytes:
     """
@@ -216,6 +261,31 @@ def deserialize(data: bytes) -> numpy.typing.NDArray[Any]:
 
 def deserialize_dict(data: bytes) -> dict[str, numpy.typing.NDArray[Any]]:
     """The arrays by name that serialize() wrote; strings as dtype S."""
+
+def generate_key_pair() -> tuple[str, str, str]:
+    """
+    A new Ed25519 pair: the private key's PEM, the public key's PEM, the key's id.
+    """
+
+def make_signature(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    private_key: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+) -> tuple[bytes, str]:
+    """
+    What the package's signature.json must hold to be signed by the key in the file `private_key` too, and that key's id. The package isn't changed.
+    """
+
+def verify_signature(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes], public_keys: Sequence[str]
+) -> str:
+    """
+    Verifies every file of a package against the signature by one of the keys in the files `public_keys`; returns that key's id.
+    """
+
+def list_signers(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> list[str]:
+    """
+    Ids of the keys that sign the package, by its own account: nothing is verified.
+    """
 
 class RuntimeOptions:
     """

@@ -1,18 +1,10 @@
 """Specs as the commands show them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from neuropod._native import TensorSpec
+from neuropod.problem_api import spec_dict
 
-
-def spec_dict(spec: "TensorSpec") -> dict[str, Any]:
-    """A spec as `config.json` has it."""
-    shape = [dim.symbol or (dim.value if dim.value >= 0 else None) for dim in spec.dims]
-    result: dict[str, Any] = {"name": spec.name, "dtype": spec.type.name, "shape": shape}
-    if spec.optional:
-        result["optional"] = True
-    return result
+__all__ = ["shape_text", "spec_dict"]
 
 
 def shape_text(shape: list[Any]) -> str:

@@ -23,6 +23,7 @@ from neuropod.packaging.nearest_name import did_you_mean
 from neuropod.packaging.self_test import run_self_test
 from neuropod.packaging.test_data import write_test_data
 from neuropod.packaging.version_range import check_version_range
+from neuropod.problem_api import ProblemAPI, as_problem_api
 
 _COMPRESSIONS: Final = (
     zipfile.ZIP_STORED,
@@ -38,6 +39,7 @@ COMMON_ARGUMENTS_DOC: Final = """
         "string") and `shape`: a tuple of ints, symbols (the same size everywhere in a call; a first
         symbol that all tensors share is the batch) and None (any size). An input may have
         `"optional": True`.
+    problem_api: a `neuropod.ProblemAPI`, or the path of its file, instead of the two specs.
     platform_version_semver: versions of the framework that can run it, as npm writes ranges.
     custom_ops: paths of shared libraries with custom operators; they go into the package.
     input_tensor_device: input name to "CPU" or "GPU"; default_input_tensor_device for the others.
@@ -67,8 +69,9 @@ class CommonArguments:
 
     neuropod_path: str | os.PathLike[str]
     model_name: str
-    input_spec: Sequence[Mapping[str, Any]]
-    output_spec: Sequence[Mapping[str, Any]]
+    input_spec: Sequence[Mapping[str, Any]] | None = None
+    output_spec: Sequence[Mapping[str, Any]] | None = None
+    problem_api: ProblemAPI | str | os.PathLike[str] | None = None
     platform_version_semver: str = "*"
     custom_ops: Sequence[str | os.PathLike[str]] = ()
     input_tensor_device: Mapping[str, str] | None = None
@@ -90,7 +93,8 @@ class CommonArguments:
 
 
 _COMMON_NAMES: Final = tuple(f.name for f in fields(CommonArguments))
-_REQUIRED_NAMES: Final = ("neuropod_path", "model_name", "input_spec", "output_spec")
+_REQUIRED_NAMES: Final = ("neuropod_path", "model_name")
+_SPEC_NAMES: Final = ("input_spec", "output_spec")
 
 
 def packager(platform: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -150,6 +154,25 @@ def _check_names(
     for name in (*_REQUIRED_NAMES, *required):
         if name not in given:
             raise UnknownArgumentError(f"{function} needs the argument {name!r}")
+    if given.get("problem_api") is None:
+        for name in _SPEC_NAMES:
+            if name not in given:
+                raise UnknownArgumentError(
+                    f"{function} needs the argument {name!r}, or problem_api instead of both specs"
+                )
+        return
+    for name in _SPEC_NAMES:
+        if given.get(name) is not None:
+            raise InvalidArgumentError(
+                f"{function} got problem_api and {name}; problem_api holds both specs, so give it alone"
+            )
+
+
+def _specs(args: CommonArguments) -> tuple[Any, Any]:
+    if args.problem_api is None:
+        return args.input_spec, args.output_spec
+    api = as_problem_api(args.problem_api)
+    return api.inputs, api.outputs
 
 
 def _package(platform: str, args: CommonArguments, write: Callable[[PackageDraft], None]) -> None:
@@ -193,11 +216,12 @@ def _checked_config(platform: str, args: CommonArguments, ops: list[Path]) -> di
     for path in ops:
         if not path.is_file():
             raise InvalidArgumentError(f"custom_ops: {path} is no file")
+    input_spec, output_spec = _specs(args)
     return build_config(
         model_name=args.model_name,
         platform=platform,
-        input_spec=args.input_spec,
-        output_spec=args.output_spec,
+        input_spec=input_spec,
+        output_spec=output_spec,
         platform_version_semver=args.platform_version_semver,
         custom_ops=custom_op_names(ops),
         input_tensor_device=args.input_tensor_device,

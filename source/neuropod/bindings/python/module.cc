@@ -23,7 +23,9 @@ NB_MODULE(_native, module) {
   neuropod::python::bind_specs(module);
   neuropod::python::bind_backends(module);
   neuropod::python::bind_package(module);
+  neuropod::python::bind_problem_api(module);
   neuropod::python::bind_serialization(module);
+  neuropod::python::bind_signature(module);
   neuropod::python::bind_options(module);
   neuropod::python::bind_model(module);
   neuropod::python::install_host_module_resolver();

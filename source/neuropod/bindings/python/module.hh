@@ -12,7 +12,9 @@ void bind_errors(nb::module_& module);
 void bind_specs(nb::module_& module);
 void bind_backends(nb::module_& module);
 void bind_package(nb::module_& module);
+void bind_problem_api(nb::module_& module);
 void bind_serialization(nb::module_& module);
+void bind_signature(nb::module_& module);
 void bind_options(nb::module_& module);
 void bind_model(nb::module_& module);
 
