@@ -20,9 +20,12 @@ function(neuropod_add_contract_suite target)
   find_package(nlohmann_json REQUIRED)
 
   add_executable(${target})
-  if(TARGET neuropod_build_settings)
+  if(PROJECT_NAME STREQUAL "Neuropod")
     set(root "${PROJECT_SOURCE_DIR}/source")
     target_link_libraries(${target} PRIVATE neuropod_build_settings neuropod)
+  elseif(DEFINED Neuropod_SOURCE_DIR)  # by add_subdirectory
+    set(root "${Neuropod_SOURCE_DIR}/source")
+    target_link_libraries(${target} PRIVATE Neuropod::neuropod)
   else()
     set(root "${NEUROPOD_DATA_DIR}/contract_suite")
     target_link_libraries(${target} PRIVATE Neuropod::neuropod)

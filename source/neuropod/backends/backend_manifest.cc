@@ -41,8 +41,10 @@ class ManifestReader {
     manifest.framework_version = required_text("framework_version");
     manifest.neuropod_abi = required_text("neuropod_abi");
     manifest.library = absolute(required_text("library"));
-    manifest.libraries = libraries();
     manifest.python_module = optional_text("python_module");
+    manifest.libraries_in_module = libraries_in_module(manifest.python_module);
+    manifest.libraries = libraries(manifest.libraries_in_module);
+    manifest.library_build_ids = build_ids(manifest);
     manifest.gpu = gpu();
     manifest.directory = directory_.string();
     check_semver(manifest.framework_version);
@@ -91,16 +93,48 @@ class ManifestReader {
     return value->get<bool>();
   }
 
-  std::vector<std::string> libraries() const {
-    std::vector<std::string> paths;
-    const auto value = json_.find("libraries");
-    if (value == json_.end()) return paths;
-    if (!value->is_array()) fail_key("libraries", "a list of paths", *value);
+  std::vector<std::string> texts(const char* key, const std::string& expected) const {
+    const auto value = json_.find(key);
+    if (value == json_.end()) return {};
+    if (!value->is_array()) fail_key(key, expected, *value);
     for (const Json& item : *value) {
-      if (!item.is_string()) fail_key("libraries", "a list of paths", *value);
-      paths.push_back(absolute(item.get<std::string>()));
+      if (!item.is_string()) fail_key(key, expected, *value);
     }
+    return value->get<std::vector<std::string>>();
+  }
+
+  bool libraries_in_module(const std::string& python_module) const {
+    const std::string base = optional_text("libraries_relative_to");
+    if (base.empty() || base == "manifest") return false;
+    if (base != "python_module") {
+      fail_key("libraries_relative_to", "\"manifest\" or \"python_module\"",
+               json_.at("libraries_relative_to"));
+    }
+    if (python_module.empty()) fail("has libraries_relative_to python_module, and no such module");
+    return true;
+  }
+
+  std::vector<std::string> libraries(bool in_module) const {
+    std::vector<std::string> paths = texts("libraries", "a list of paths");
+    for (std::string& path : paths) {
+      if (!in_module) {
+        path = absolute(path);
+      } else if (path.empty() || fs::path(path).is_absolute()) {
+        fail_key("libraries", "paths relative to the module's folder", json_.at("libraries"));
+      }
+    }
+    if (in_module && paths.empty()) fail("has libraries_relative_to and no libraries");
     return paths;
+  }
+
+  std::vector<std::string> build_ids(const BackendManifest& manifest) const {
+    const char* const key = "library_build_ids";
+    std::vector<std::string> ids = texts(key, "a list of build-ids");
+    if (manifest.libraries_in_module && ids.size() != manifest.libraries.size()) {
+      fail(fmt::format("needs one of '{}' for each of its {} libraries, found {}", key,
+                       manifest.libraries.size(), ids.size()));
+    }
+    return ids;
   }
 
   void check_semver(const std::string& version) const {

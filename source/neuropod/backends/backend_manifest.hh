@@ -11,7 +11,8 @@ namespace neuropod {
 constexpr const char* kBackendManifestName = "backend.json";
 
 /// Reads and checks `<directory>/backend.json`. Library paths in the result are absolute: relative
-/// ones are relative to the directory. Opens no library and doesn't look whether they exist.
+/// ones are relative to the directory, except the framework's libraries with libraries_in_module,
+/// which locate_framework_libraries() finds. Opens no library and doesn't look whether they exist.
 /// Error(load_failed) names the file, the key, what was expected and what was found.
 NEUROPOD_EXPORT BackendManifest read_backend_manifest(const std::string& directory);
 

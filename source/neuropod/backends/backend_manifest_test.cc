@@ -93,6 +93,28 @@ TEST_F(BackendManifestTest, NamesWhatIsWrong) {
               HasSubstr("wrong value for 'framework_version'"));
 }
 
+TEST_F(BackendManifestTest, LibrariesMayLieInAPythonModule) {
+  const BackendManifest manifest = read(manifest_with(
+      R"("python_module": "f", "libraries_relative_to": "python_module",
+         "libraries": ["lib/liba.so"], "library_build_ids": ["0f"], )"));
+  EXPECT_TRUE(manifest.libraries_in_module);
+  EXPECT_THAT(manifest.libraries, ElementsAre("lib/liba.so"));
+  EXPECT_THAT(manifest.library_build_ids, ElementsAre("0f"));
+}
+
+TEST_F(BackendManifestTest, NamesWhatIsWrongWithLibrariesOfAModule) {
+  const std::string base = R"("python_module": "f", "libraries_relative_to": "python_module", )";
+  EXPECT_THAT(error_of(manifest_with(R"("libraries_relative_to": "root", )")),
+              HasSubstr(R"(expected "manifest" or "python_module", found "root")"));
+  EXPECT_THAT(error_of(manifest_with(R"("libraries_relative_to": "python_module", )")),
+              HasSubstr("no such module"));
+  EXPECT_THAT(error_of(manifest_with(base)), HasSubstr("and no libraries"));
+  EXPECT_THAT(error_of(manifest_with(base + R"("libraries": ["/lib/a.so"], )")),
+              HasSubstr("paths relative to the module's folder"));
+  EXPECT_THAT(error_of(manifest_with(base + R"("libraries": ["a.so"], )")),
+              HasSubstr("needs one of 'library_build_ids' for each of its 1 libraries, found 0"));
+}
+
 TEST_F(BackendManifestTest, NamesAManifestThatIsNotThere) {
   try {
     read_backend_manifest("/nowhere");

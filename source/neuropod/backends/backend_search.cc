@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "neuropod/backends/backend_manifest.hh"
+#include "neuropod/backends/framework_libraries.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/semver.hh"
 #include "neuropod/base/shared_library.hh"
@@ -113,6 +114,7 @@ std::string why_unusable(const BackendManifest& manifest, const std::string& ver
   if (!fs::exists(manifest.library, ignored)) {
     return fmt::format("its library '{}' doesn't exist", manifest.library);
   }
+  if (manifest.libraries_in_module) return "";  // looked for afterwards
   for (const std::string& library : manifest.libraries) {
     if (!fs::exists(library, ignored)) {
       return fmt::format("the framework's library '{}' doesn't exist: was {} {} removed?", library,
@@ -167,6 +169,9 @@ class Collector {
     if (!seen_.insert(fs::weakly_canonical(key, ignored).string()).second) return;
     if (candidate.rejected.empty()) {
       candidate.rejected = why_unusable(candidate.manifest, version_range_);
+    }
+    if (candidate.rejected.empty()) {
+      candidate.rejected = locate_framework_libraries(&candidate.manifest);
     }
     search_.candidates.push_back(std::move(candidate));
   }

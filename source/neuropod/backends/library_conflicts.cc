@@ -79,7 +79,7 @@ const std::string* find_stranger(const std::vector<std::string>& libraries,
     if (origin == Origin::kAnotherCopy) return &library;
     belongs |= origin == Origin::kThatCopy;
   }
-  return belongs || libraries.empty() ? nullptr : &libraries.front();
+  return belongs || libraries.empty() ? nullptr : &libraries.back();
 }
 
 }  // namespace
@@ -89,11 +89,14 @@ void set_host_module_resolver(HostModuleResolver resolver) {
   host_modules().resolver = std::move(resolver);
 }
 
+std::optional<std::string> find_host_module(const std::string& module) {
+  const HostModuleResolver resolver = host_module_resolver();
+  return resolver ? resolver(module) : std::nullopt;
+}
+
 std::string find_host_conflict(const BackendManifest& manifest) {
   if (manifest.python_module.empty()) return "";
-  const HostModuleResolver resolver = host_module_resolver();
-  if (!resolver) return "";
-  const std::optional<std::string> directory = resolver(manifest.python_module);
+  const std::optional<std::string> directory = find_host_module(manifest.python_module);
   if (!directory) return "";
   const std::string* stranger = find_stranger(manifest.libraries, *directory);
   if (stranger == nullptr) return "";

@@ -1,0 +1,69 @@
+#include "neuropod/backends/framework_libraries.hh"
+
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "neuropod/backends/library_conflicts.hh"
+#include "neuropod/base/shared_library.hh"
+
+namespace neuropod {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> module_above(const BackendManifest& manifest) {
+  std::error_code ignored;
+  fs::path folder = manifest.directory;
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const fs::path module = folder / manifest.python_module;
+    if (fs::exists(module / manifest.libraries.front(), ignored)) return module;
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> module_folder(const BackendManifest& manifest) {
+  if (const auto folder = find_host_module(manifest.python_module)) return *folder;
+  return module_above(manifest);
+}
+
+std::string describe_other_build(const BackendManifest& manifest, const std::string& path,
+                                 const std::optional<LibraryIdentity>& found,
+                                 const std::string& expected) {
+  return fmt::format(
+      "it was compiled against another build of {} {}: '{}' {}, expected build-id {}; the "
+      "plug-in's "
+      "wheel for the installed version fits, or `neuropod backends install {}` builds one",
+      manifest.framework, manifest.framework_version, path,
+      found ? fmt::format("has the build-id {}", found->build_id.empty() ? "none" : found->build_id)
+            : "is missing",
+      expected, manifest.platform);
+}
+
+}  // namespace
+
+std::string locate_framework_libraries(BackendManifest* manifest) {
+  if (!manifest->libraries_in_module) return "";
+  const std::optional<fs::path> folder = module_folder(*manifest);
+  if (!folder) {
+    return fmt::format(
+        "there is no Python module '{}' for it: this program can't import one, and none lies in a "
+        "folder above '{}'; {} {} has it",
+        manifest->python_module, manifest->directory, manifest->framework,
+        manifest->framework_version);
+  }
+  for (size_t i = 0; i < manifest->libraries.size(); ++i) {
+    const std::string path = (*folder / manifest->libraries[i]).lexically_normal().string();
+    const std::optional<LibraryIdentity> found = read_library_identity(path);
+    const std::string& expected = manifest->library_build_ids[i];
+    if (!found || found->build_id != expected) {
+      return describe_other_build(*manifest, path, found, expected);
+    }
+    manifest->libraries[i] = path;
+  }
+  return "";
+}
+
+}  // namespace neuropod

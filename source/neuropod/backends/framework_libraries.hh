@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "neuropod/internal/backend_registration.hh"
+
+namespace neuropod {
+
+/// Finds the framework of a manifest whose libraries lie in a Python module's folder, and makes
+/// their paths absolute; other manifests it leaves alone. The folder is the host's copy of the
+/// module (set_host_module_resolver()), or else the one in the nearest folder above the plug-in
+/// that has such a module: a wheel's plug-in and its framework lie in one environment, also for a
+/// C++ program that takes the plug-in from there. Reads the libraries' build-ids, opens none.
+/// The result says why the framework can't be used: not found, or another build than the plug-in
+/// was compiled against. Empty if it can.
+std::string locate_framework_libraries(BackendManifest* manifest);
+
+}  // namespace neuropod
