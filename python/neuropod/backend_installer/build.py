@@ -4,7 +4,7 @@ import re
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -41,8 +41,19 @@ def configure_command(
         f"-DCMAKE_PREFIX_PATH={sources.prefix};{framework.module_folder}",
         f"-DFRAMEWORK_MODULE_DIR={framework.module_folder}",
         f"-DFRAMEWORK_VERSION={framework.semver}",
+        *_places(framework),
         *(f"-D{definition}" for definition in definitions),
     ]
+
+
+def _places(framework: Framework) -> Iterator[str]:
+    """Where the framework's parts lie, if not where its Python module has them."""
+    if framework.include_folder is not None:
+        yield f"-DFRAMEWORK_INCLUDE_DIR={framework.include_folder}"
+    if framework.library_folder is not None:
+        yield f"-DFRAMEWORK_LIBRARY_DIR={framework.library_folder}"
+    if framework.dependency_folders:
+        yield f"-DFRAMEWORK_DEPENDENCY_DIRS={';'.join(map(str, framework.dependency_folders))}"
 
 
 def build_plugin(

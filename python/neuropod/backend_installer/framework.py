@@ -1,4 +1,4 @@
-"""The framework of the running environment, found without importing it."""
+"""The framework of a Python environment, found without importing it."""
 
 import hashlib
 import importlib.util
@@ -31,11 +31,23 @@ class Framework:
     library_hash: str
     """Changes with the content and the place of its shared libraries; 12 hex digits."""
 
+    include_folder: Path | None = None
+    """Where its headers lie; None: the module's own `include`."""
 
-def find_framework(sources: PluginSources) -> Framework:
-    """Looks the plug-in's framework up. BackendNotFoundError if it isn't there or too old."""
-    distribution = _installed_distribution(sources.distributions)
-    folder = _module_folder(sources.python_module)
+    library_folder: Path | None = None
+    """Where its libraries lie; None: the module's own `lib`."""
+
+    dependency_folders: tuple[Path, ...] = ()
+    """Where libraries lie that it needs and the system's loader wouldn't find."""
+
+
+def find_framework(sources: PluginSources, environment: Path | None = None) -> Framework:
+    """Looks the plug-in's framework up. BackendNotFoundError if it isn't there or too old.
+
+    environment: the site-packages folder to look in; None: what this process would import.
+    """
+    distribution = _installed_distribution(sources.distributions, environment)
+    folder = _module_folder(sources.python_module, environment)
     if distribution is None or folder is None:
         raise BackendNotFoundError(
             f"the plug-in for platform '{sources.platform}' needs {sources.framework}, which the "
@@ -74,8 +86,15 @@ def semver_of(version: str) -> str:
     return result + ("+" + ".".join(builds) if builds else "")
 
 
-def _installed_distribution(names: tuple[str, ...]) -> metadata.Distribution | None:
+def _installed_distribution(
+    names: tuple[str, ...], environment: Path | None
+) -> metadata.Distribution | None:
     for name in names:
+        if environment is not None:
+            found = metadata.distributions(name=name, path=[str(environment)])
+            for distribution in found:
+                return distribution
+            continue
         try:
             return metadata.distribution(name)
         except metadata.PackageNotFoundError:
@@ -83,7 +102,10 @@ def _installed_distribution(names: tuple[str, ...]) -> metadata.Distribution | N
     return None
 
 
-def _module_folder(module: str) -> Path | None:
+def _module_folder(module: str, environment: Path | None) -> Path | None:
+    if environment is not None:
+        folder = environment / module
+        return folder if (folder / "__init__.py").is_file() else None
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         return None

@@ -13,6 +13,24 @@ DESCRIPTION_NAME: Final = "plugin.json"
 
 
 @dataclass(frozen=True)
+class PrefixLayout:
+    """How to find the framework in a folder that no Python environment knows."""
+
+    header: str
+    """Below a folder `include`."""
+
+    libraries: tuple[str, ...]
+    """Names without `lib` and `.so`, which lie in one folder; each needs those before it."""
+
+    minimum_version: str
+    version_header: str
+    version_macro: str
+    abi_library: str
+    abi_symbol: str
+    """A regular expression that finds a name of the new C++ ABI in that library."""
+
+
+@dataclass(frozen=True)
 class PluginSources:
     """A plug-in's sources and what its `plugin.json` says."""
 
@@ -31,6 +49,9 @@ class PluginSources:
     minimum_version: str | None
     minimum_reason: str
     """Why older versions can't be used; may be empty."""
+
+    prefix_layout: PrefixLayout | None = None
+    """None: it is built against Python environments only."""
 
 
 def installed_prefix() -> Path:
@@ -81,4 +102,17 @@ def _parse(content: dict[str, Any], folder: Path, prefix: Path) -> PluginSources
         python_module=str(content["python_module"]),
         minimum_version=content.get("minimum_version"),
         minimum_reason=str(content.get("minimum_version_reason", "")),
+        prefix_layout=_parse_prefix(content["prefix"]) if "prefix" in content else None,
+    )
+
+
+def _parse_prefix(content: dict[str, Any]) -> PrefixLayout:
+    return PrefixLayout(
+        header=str(content["header"]),
+        libraries=tuple(str(name) for name in content["libraries"]),
+        minimum_version=str(content["minimum_version"]),
+        version_header=str(content["version_header"]),
+        version_macro=str(content["version_macro"]),
+        abi_library=str(content["abi_library"]),
+        abi_symbol=str(content["abi_symbol"]),
     )

@@ -1,6 +1,7 @@
 """Plug-ins as the commands show them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,11 +47,18 @@ def find_backend_views(
     return [_view(candidate) for candidate in search.candidates], list(search.searched)
 
 
+def serving_view(views: list[BackendView]) -> BackendView | None:
+    """The one that a load would take: the first that can be used."""
+    return next((view for view in views if not view.problem), None)
+
+
 def _view(candidate: "BackendCandidate") -> BackendView:
     from neuropod import _native
 
     manifest = candidate.manifest
     problem = candidate.rejected or _native.find_library_conflict(manifest)
+    if problem and manifest.neuropod_abi != _native.ABI_VERSION:
+        problem = _with_own_command(problem, manifest.platform, Path(manifest.directory))
     return BackendView(
         manifest.platform,
         manifest.framework,
@@ -61,3 +69,12 @@ def _view(candidate: "BackendCandidate") -> BackendView:
         candidate.source,
         problem,
     )
+
+
+def _with_own_command(problem: str, platform: str, directory: Path) -> str:
+    """The remedy with the options by which this very plug-in was installed."""
+    from neuropod.backend_installer.plugin_folder import read_record
+
+    command = read_record(directory).get("command")
+    usual = f"`neuropod backends install {platform}`"
+    return problem.replace(usual, f"`{command}`") if command else problem

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from neuropod.cli.backend_view import find_backend_views
+from neuropod.cli.backend_view import find_backend_views, serving_view
 from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
@@ -47,7 +47,7 @@ def _details(package: str) -> dict[str, Any]:
         for name, size in _native.list_files(package)
     ]
     views, searched = find_backend_views(config["platform"], config["platform_version_semver"])
-    serving = next((view for view in views if not view.problem), None)
+    serving = serving_view(views)
     return {
         "path": package,
         "name": config["name"],

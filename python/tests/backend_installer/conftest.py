@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 
 import pytest
@@ -19,6 +20,18 @@ find_package(Neuropod CONFIG REQUIRED)
 neuropod_add_backend(tiny_plugin PLATFORM tiny FRAMEWORK tiny FRAMEWORK_VERSION ${FRAMEWORK_VERSION}
   PYTHON_MODULE tiny_framework SOURCES tiny.cc LIBRARIES ${FRAMEWORK_MODULE_DIR}/libtiny.so.1)
 """
+
+
+def make_library(path, version, needs=(), old_abi=False):
+    """A real shared library that tells its version, and passes for one of the new C++ ABI."""
+    abi = "" if old_abi else "int _ZN4tiny4nameB5cxx11Ev;"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", "-o", str(path)]
+    command += [f"-Wl,-soname,{path.name}", "-Wl,--no-as-needed", *map(str, needs)]
+    subprocess.run(
+        command, input=f'{abi} const char* tiny_version = "{version}";', text=True, check=True
+    )
 
 
 class TinyPlugin:
@@ -43,7 +56,7 @@ class TinyPlugin:
         module = self.site / "tiny_framework"
         module.mkdir(parents=True, exist_ok=True)
         (module / "__init__.py").write_text("raise SystemExit('must not be imported')\n")
-        (module / "libtiny.so.1").write_bytes(b"library of " + version.encode())
+        make_library(module / "libtiny.so.1", version)
         for old in self.site.glob("*.dist-info"):
             (old / "METADATA").unlink()
             (old / "RECORD").unlink()

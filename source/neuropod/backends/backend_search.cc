@@ -99,8 +99,9 @@ bool newer(const BackendCandidate& a, const BackendCandidate& b) {
 
 std::string why_unusable(const BackendManifest& manifest, const std::string& version_range) {
   if (manifest.neuropod_abi != NEUROPOD_ABI_VERSION) {
-    return fmt::format("built for neuropod ABI {}, this is ABI {}: build it again",
-                       manifest.neuropod_abi, NEUROPOD_ABI_VERSION);
+    return fmt::format(
+        "built for neuropod ABI {}, this is ABI {}: `neuropod backends install {}` builds it again",
+        manifest.neuropod_abi, NEUROPOD_ABI_VERSION, manifest.platform);
   }
   try {
     if (!range_takes(version_range, manifest.framework_version)) {

@@ -126,7 +126,9 @@ TEST_F(BackendSearchTest, SaysWhyAnOverrideIsRefused) {
 TEST_F(BackendSearchTest, SaysWhyACandidateIsRejected) {
   add_plugin("a", "other-abi", "1.0.0", "0");
   ScopedEnvironment path("NEUROPOD_BACKEND_PATH", place("a"));
-  EXPECT_THAT(only(find_backends({}, "searched")).rejected, HasSubstr("built for neuropod ABI 0"));
+  EXPECT_THAT(only(find_backends({}, "searched")).rejected,
+              HasSubstr("built for neuropod ABI 0, this is ABI " NEUROPOD_ABI_VERSION
+                        ": `neuropod backends install searched` builds it again"));
   add_plugin("a", "other-abi", "1.0.0");
   EXPECT_THAT(only(find_backends({}, "searched", ">=2")).rejected,
               HasSubstr("version 1.0.0 isn't in the range '>=2'"));

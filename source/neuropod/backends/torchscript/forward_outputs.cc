@@ -10,6 +10,7 @@
 #include "neuropod/base/error.hh"
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
 #include "torch_tensor.hh"
+#include "torch_versions.hh"
 
 namespace neuropod {
 namespace {
@@ -20,7 +21,7 @@ template <typename T, typename Element>
 std::shared_ptr<NeuropodTensor> make_tensor(at::ScalarType dtype, at::IntArrayRef dims,
                                             const Element* elements) {
   at::Tensor tensor = at::empty(dims, at::TensorOptions().dtype(dtype));
-  std::copy_n(elements, tensor.numel(), static_cast<T*>(tensor.mutable_data_ptr()));
+  std::copy_n(elements, tensor.numel(), static_cast<T*>(torch_versions::mutable_data(tensor)));
   return std::make_shared<TorchNeuropodTensor<T>>(std::move(tensor));
 }
 
@@ -104,7 +105,7 @@ const at::Tensor* torch_tensor(const std::shared_ptr<NeuropodValue>& output) {
 }
 
 bool is_memory_of_an_input(const at::Tensor& tensor, const BoundInputs& inputs) {
-  const auto* data = static_cast<const char*>(tensor.const_data_ptr());
+  const auto* data = static_cast<const char*>(torch_versions::const_data(tensor));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == nullptr) continue;
     const NeuropodTensor& input = *(*inputs[i])->as_tensor();

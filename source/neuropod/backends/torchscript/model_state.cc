@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "torch_versions.hh"
+
 namespace neuropod {
 namespace {
 
@@ -70,7 +72,7 @@ void ModelState::collect(const c10::intrusive_ptr<c10::ivalue::Object>& object) 
 
 // A deep copy that keeps references to parameters, and what refers to one thing twice.
 c10::IValue ModelState::copy(const std::vector<c10::IValue>& values) const {
-  c10::IValue::HashIdentityIValueMap copied;
+  torch_versions::CopiedValues copied;
   for (const Parameter& parameter : parameters_) {
     const c10::IValue& value = parameter.slot.object->getSlot(parameter.slot.index);
     copied.emplace(value, value);

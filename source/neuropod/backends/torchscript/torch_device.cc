@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "neuropod/base/error.hh"
+#include "torch_versions.hh"
 
 namespace neuropod {
 namespace {
@@ -35,7 +36,7 @@ class TorchDeviceMemory : public DeviceMemory {
       options = device == Device::CPU ? options.pinned_memory(true)
                                       : options.device(to_torch_device(device));
       at::Tensor block = at::empty({int64_t(bytes)}, options);
-      void* data = block.mutable_data_ptr();
+      void* data = torch_versions::mutable_data(block);
       const std::lock_guard<std::mutex> lock(mutex_);
       blocks_.emplace(data, std::move(block));
       return data;
@@ -65,9 +66,11 @@ class TorchDeviceMemory : public DeviceMemory {
                   "torch finds no GPU " + std::to_string(device) + " to copy a tensor to or from");
     }
     const c10::Device torch_device = to_torch_device(device);
-    return at::from_blob(
-        data, {int64_t(bytes)}, [](void*) {},
-        at::TensorOptions().dtype(at::kByte).device(torch_device), torch_device);
+    return at::for_blob(data, {int64_t(bytes)})
+        .deleter([](void*) {})
+        .options(at::TensorOptions().dtype(at::kByte).device(torch_device))
+        .target_device(torch_device)
+        .make_tensor();
   }
 
   std::mutex mutex_;
@@ -79,7 +82,7 @@ class TorchDeviceMemory : public DeviceMemory {
 bool torch_has_device(NeuropodDevice device) {
   if (device == Device::CPU) return true;
   if (device < 0 || device > std::numeric_limits<c10::DeviceIndex>::max()) return false;
-  return at::hasCUDA() && device < int(at::detail::getCUDAHooks().deviceCount());
+  return at::hasCUDA() && device < torch_versions::gpu_count(at::detail::getCUDAHooks());
 }
 
 c10::Device to_torch_device(NeuropodDevice device) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "neuropod/base/error.hh"
+#include "torch_versions.hh"
 
 namespace neuropod {
 namespace {
@@ -20,9 +21,11 @@ constexpr DtypePair kDtypes[] = {
     {INT32_TENSOR, at::ScalarType::Int},
     {INT64_TENSOR, at::ScalarType::Long},
     {UINT8_TENSOR, at::ScalarType::Byte},
+#if NEUROPOD_TORCH_HAS_WIDE_UNSIGNED
     {UINT16_TENSOR, at::ScalarType::UInt16},
     {UINT32_TENSOR, at::ScalarType::UInt32},
     {UINT64_TENSOR, at::ScalarType::UInt64},
+#endif
     {BOOL_TENSOR, at::ScalarType::Bool},
     {FLOAT16_TENSOR, at::ScalarType::Half},
     {BFLOAT16_TENSOR, at::ScalarType::BFloat16},

@@ -35,7 +35,11 @@ at::Tensor wrap_memory(const std::vector<int64_t>& dims, TensorType type, void* 
   const c10::Device torch_device = to_torch_device(device);
   const auto options = at::TensorOptions().dtype(to_scalar_type(type)).device(torch_device);
   if (device == Device::CPU) return at::from_blob(data, dims, std::move(deleter), options);
-  return at::from_blob(data, dims, std::move(deleter), options, torch_device);
+  return at::for_blob(data, dims)
+      .deleter(std::move(deleter))
+      .options(options)
+      .target_device(torch_device)
+      .make_tensor();
 }
 
 bool is_sole_owner(const c10::IValue& value) noexcept {

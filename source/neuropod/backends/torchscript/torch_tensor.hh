@@ -12,6 +12,7 @@
 
 #include "neuropod/internal/neuropod_tensor.hh"
 #include "torch_device.hh"
+#include "torch_versions.hh"
 
 namespace neuropod {
 
@@ -41,7 +42,8 @@ class TorchNeuropodTensor : public TypedNeuropodTensor<T> {
 
   /// `tensor`: contiguous, of dtype T.
   explicit TorchNeuropodTensor(at::Tensor tensor)
-      : TypedNeuropodTensor<T>(tensor.sizes().vec(), static_cast<T*>(tensor.mutable_data_ptr()),
+      : TypedNeuropodTensor<T>(tensor.sizes().vec(),
+                               static_cast<T*>(torch_versions::mutable_data(tensor)),
                                from_torch_device(tensor.device())),
         value_(std::move(tensor)) {}
 
