@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 
-def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
+def add_loading_arguments(parser: argparse._ActionsContainer) -> None:
     """Adds `--device` and `--no-verify`."""
     parser.add_argument(
         "--device", default=None, metavar="DEVICE", help="cpu, or a GPU's index (default: GPU 0)"
