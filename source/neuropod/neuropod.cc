@@ -34,6 +34,8 @@ std::unique_ptr<NeuropodValueMap> Neuropod::infer(
 
 void Neuropod::reset() { backend_->reset(); }
 
+ModelStats Neuropod::stats() const { return backend_->stats(); }
+
 const std::vector<TensorSpec>& Neuropod::get_inputs() const { return backend_->get_inputs(); }
 
 const std::vector<TensorSpec>& Neuropod::get_outputs() const { return backend_->get_outputs(); }

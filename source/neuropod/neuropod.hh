@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "neuropod/backends/metrics.hh"
 #include "neuropod/backends/neuropod_backend.hh"
 #include "neuropod/backends/tensor_allocator.hh"
 #include "neuropod/base/error.hh"
@@ -57,6 +58,9 @@ class NEUROPOD_EXPORT Neuropod {
 
   /// Forgets a stateful model's state.
   void reset();
+
+  /// What the model has done since it was loaded; see ModelStats.
+  ModelStats stats() const;
 
   const std::vector<TensorSpec>& get_inputs() const;
   const std::vector<TensorSpec>& get_outputs() const;

@@ -61,6 +61,21 @@ void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap*
   }
 }
 
+// The bytes that the inputs of every call have, if none may be left out and all sizes are fixed.
+std::optional<uint64_t> fixed_bytes(const std::vector<TensorSpec>& inputs) {
+  uint64_t bytes = 0;
+  for (const TensorSpec& input : inputs) {
+    if (input.optional || input.type == STRING_TENSOR) return std::nullopt;
+    uint64_t size = get_bytes_per_element(input.type);
+    for (const Dimension& dim : input.dims) {
+      if (dim.value < 0) return std::nullopt;
+      size *= static_cast<uint64_t>(dim.value);
+    }
+    bytes += size;
+  }
+  return bytes;
+}
+
 std::shared_ptr<internal::ModelMetrics> make_metrics(const std::string& path,
                                                      const ModelConfig& config,
                                                      const RuntimeOptions& options) {
@@ -94,6 +109,7 @@ struct NeuropodBackend::Rep {
   std::vector<NeuropodDevice> input_devices;  // strings stay on the CPU
   std::vector<std::string> inputs_with_defaults;
   double load_seconds = 0;
+  std::optional<uint64_t> input_bytes;  // of each call, if the specs and checks settle it
 
   mutable std::atomic<bool> told_of_missing_device{false};
 
@@ -134,6 +150,9 @@ void NeuropodBackend::load_model() {
     rep_->plan = std::make_unique<CallPlan>(model_config_->inputs, model_config_->outputs,
                                             current ? CallRules::kCurrent : CallRules::kUpstream,
                                             rep_->inputs_with_defaults);
+    rep_->input_bytes = rep_->check && current && rep_->inputs_with_defaults.empty()
+                            ? fixed_bytes(model_config_->inputs)
+                            : std::nullopt;
     rep_->input_devices.clear();
     for (const TensorSpec& input : model_config_->inputs) {
       const auto wanted = model_config_->input_tensor_device.find(input.name);
@@ -260,10 +279,12 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
 void NeuropodBackend::seal_inputs(BoundInputs* bound,
                                   std::vector<std::shared_ptr<NeuropodValue>>* moved,
                                   internal::CallMeter* meter) {
+  const bool counts_each = meter->on() && !rep_->input_bytes;
+  if (rep_->input_bytes) meter->count_input(*rep_->input_bytes);
   for (size_t i = 0; i < bound->size(); ++i) {
     if ((*bound)[i] == nullptr) continue;
     const NeuropodTensor& tensor = *(*(*bound)[i])->as_tensor();
-    if (meter->on()) meter->count_input(tensor);
+    if (counts_each) meter->count_input(tensor);
     if (tensor.get_device() == rep_->input_devices[i]) continue;
     if (meter->on()) meter->count_copy(tensor);
     move_input(i, bound, moved);
