@@ -26,7 +26,7 @@ from neuropod.backend_installer.private_environment import PrivateEnvironment, e
 from neuropod.backend_installer.shared_libraries import check_opens
 from neuropod.backend_installer.sources import PluginSources, find_sources
 from neuropod.backend_installer.toolchain import find_toolchain
-from neuropod.errors import InvalidArgumentError
+from neuropod.errors import InvalidArgumentError, NeuropodError
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ def install_backend(
             directory = folder / _directory_name(sources, framework)
             built = origin.build_if_needed(directory, force, report)
             _remove_orphans(folder, platform, directory, report)
+    except NeuropodError:
+        raise
     except OSError as error:
         raise BackendInstallError(
             f"the plug-in can't be put into {folder}: {error.strerror or error}; --to DIR (and "

@@ -17,7 +17,7 @@ from neuropod.backend_installer.plugin_folder import (
     user_folder,
 )
 from neuropod.backend_installer.private_environment import environments_folder
-from neuropod.errors import InvalidArgumentError, NotFoundError
+from neuropod.errors import InvalidArgumentError, NeuropodError, NotFoundError
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ def remove_backend(
             for path in (match.directory, environment):
                 if path is not None:
                     _remove_folder(path)
+    except NeuropodError:
+        raise
     except OSError as error:
         raise BackendInstallError(
             f"the plug-in can't be removed from {chosen_folder}: {error.strerror or error}"

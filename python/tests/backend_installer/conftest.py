@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -12,13 +13,26 @@ PLUGIN = {
     "python_module": "tiny_framework",
     "minimum_version": "2.0",
     "minimum_version_reason": "its older libraries have another ABI",
+    "prefix": {
+        "header": "tiny/tiny.h",
+        "libraries": ["tinybase", "tiny"],
+        "minimum_version": "1.5",
+        "version_header": "tiny/version.h",
+        "version_macro": "TINY_VERSION",
+        "abi_library": "tinybase",
+        "abi_symbol": "_ZN4tiny.*cxx11",
+    },
 }
 CMAKE = """
 cmake_minimum_required(VERSION 3.25)
 project(tiny LANGUAGES CXX)
 find_package(Neuropod CONFIG REQUIRED)
+set(library ${FRAMEWORK_MODULE_DIR}/libtiny.so.1)
+if(FRAMEWORK_LIBRARY_DIR)
+  set(library ${FRAMEWORK_LIBRARY_DIR}/libtinybase.so;${FRAMEWORK_LIBRARY_DIR}/libtiny.so)
+endif()
 neuropod_add_backend(tiny_plugin PLATFORM tiny FRAMEWORK tiny FRAMEWORK_VERSION ${FRAMEWORK_VERSION}
-  PYTHON_MODULE tiny_framework SOURCES tiny.cc LIBRARIES ${FRAMEWORK_MODULE_DIR}/libtiny.so.1)
+  PYTHON_MODULE tiny_framework SOURCES tiny.cc LIBRARIES ${library})
 """
 
 
@@ -70,6 +84,33 @@ class TinyPlugin:
             f"tiny_framework/__init__.py,sha256=AAAA,1\n"
             f"tiny_framework/libtiny.so.1,sha256={version.replace('.', '')},1\n"
         )
+
+    def write_wheel(self, folder, version):
+        """A wheel of the framework, as pip takes it from a folder."""
+        library = folder / "libtiny.so.1"
+        make_library(library, version)
+        info = f"tiny_framework-{version}.dist-info"
+        folder.mkdir(exist_ok=True)
+        with zipfile.ZipFile(folder / f"tiny_framework-{version}-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("tiny_framework/__init__.py", "raise SystemExit('not to be imported')")
+            wheel.write(library, "tiny_framework/libtiny.so.1")
+            metadata = f"Metadata-Version: 2.1\nName: tiny-framework\nVersion: {version}\n"
+            wheel.writestr(f"{info}/METADATA", metadata)
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+
+    def write_prefix(self, prefix, version="1.6.2", libraries="lib", headers="include", **options):
+        """The framework in a folder of its own; returns the folder of its libraries."""
+        folder = prefix / libraries
+        make_library(folder / "libtinybase.so", version, **options)
+        make_library(folder / "libtiny.so", version)
+        if headers is not None:
+            (prefix / headers / "tiny").mkdir(parents=True)
+            (prefix / headers / "tiny" / "tiny.h").write_text("int tiny();\n")
+            (prefix / headers / "tiny" / "version.h").write_text(
+                f'#define TINY_VERSION \\\n  "{version}"\n'
+            )
+        return folder
 
 
 @pytest.fixture
