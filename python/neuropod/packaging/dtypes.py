@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from neuropod.errors import InvalidArgumentError
+from neuropod.errors import InvalidArgumentError, LoadFailedError
 
 UPSTREAM_DTYPES: Final = (
     "float32",
@@ -49,12 +49,20 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     """The numpy type of a package's dtype name; `"string"` gives numpy's unicode type."""
     if name == "string":
         return np.dtype(np.str_)
-    if name == "bfloat16":
-        import ml_dtypes
-
-        name = ml_dtypes.bfloat16
-    dtype: np.dtype[Any] = np.dtype(name)
+    dtype: np.dtype[Any] = np.dtype(bfloat16_type() if name == "bfloat16" else name)
     return dtype
+
+
+def bfloat16_type() -> Any:
+    """`ml_dtypes.bfloat16`. LoadFailedError without ml_dtypes, which is compiled and so optional."""
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError as error:
+        raise LoadFailedError(
+            "bfloat16 arrays take ml_dtypes, which brings the type to NumPy and isn't installed; "
+            "`pip install 'neuropod[bfloat16]'` adds it"
+        ) from error
+    return ml_dtypes.bfloat16
 
 
 def _unknown_dtype(dtype: Any) -> str:

@@ -6,12 +6,14 @@ none of them take an argument that could make memory be misread, and refuses eve
 
 import io
 import pickle
+import sys
 from collections.abc import Callable
 from typing import IO, Any, ClassVar, Final
 
 import numpy as np
 
-from neuropod.errors import InvalidPackageError
+from neuropod.errors import InvalidPackageError, NeuropodError
+from neuropod.packaging.dtypes import bfloat16_type
 
 _PLAIN_KINDS: Final = "biufcSUO"
 _NEW_PREFIX: Final = "numpy._core."
@@ -28,7 +30,7 @@ def load_plain_pickle(data: bytes) -> Any:
     """
     try:
         return _PlainUnpickler(io.BytesIO(data)).load()
-    except InvalidPackageError:
+    except NeuropodError:
         raise
     except Exception as error:  # damaged data raises whatever its opcodes run into
         raise InvalidPackageError(f"pickled test data can't be read: {error!r}") from error
@@ -63,9 +65,7 @@ class _PlainUnpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         module = module.replace(_NEW_PREFIX, _OLD_PREFIX).replace("__builtin__", "builtins")
         if (module, name) == ("ml_dtypes", "bfloat16"):
-            import ml_dtypes
-
-            return ml_dtypes.bfloat16
+            return bfloat16_type()
         if (module, name) not in _CALLABLES:
             raise InvalidPackageError(
                 f"pickled test data wants {module}.{name}; only plain containers, numbers, strings "
@@ -92,17 +92,12 @@ class _PlainUnpickler(pickle._Unpickler):
 
 def _dtype(spec: Any, _align: Any = False, _copy: Any = False) -> np.dtype[Any]:
     """A simple type, always a copy of its own, since its byte order is set afterwards."""
-    is_simple = isinstance(spec, str) or spec is _bfloat16_type()
+    is_bfloat16 = "ml_dtypes" in sys.modules and spec is bfloat16_type()
+    is_simple = isinstance(spec, str) or is_bfloat16
     dtype: np.dtype[Any] | None = np.dtype(spec, copy=True) if is_simple else None
-    if dtype is None or not (dtype.kind in _PLAIN_KINDS or spec is _bfloat16_type()):
+    if dtype is None or not (dtype.kind in _PLAIN_KINDS or is_bfloat16):
         raise InvalidPackageError(f"pickled test data has the dtype {spec!r}, which isn't plain")
     return dtype
-
-
-def _bfloat16_type() -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.bfloat16
 
 
 def _reconstruct(_type: Any, shape: Any, typecode: Any) -> np.ndarray[Any, Any]:

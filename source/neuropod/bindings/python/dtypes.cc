@@ -5,6 +5,8 @@
 #include <array>
 #include <complex>
 
+#include "neuropod/base/error.hh"
+
 namespace neuropod::python {
 namespace {
 
@@ -52,6 +54,14 @@ PyArray_Descr* bfloat16_dtype() {
   if (!PyArray_DescrConverter(scalar_class.ptr(), &found)) return nullptr;
   if (!dtype) dtype = found;
   return dtype;
+}
+
+[[noreturn]] void throw_missing_bfloat16() {
+  if (!PyErr_ExceptionMatches(PyExc_ModuleNotFoundError)) throw nb::python_error();
+  PyErr_Clear();
+  throw_error(ErrorCode::kLoadFailed,
+              "bfloat16 arrays take ml_dtypes, which brings the type to NumPy and isn't installed; "
+              "`pip install 'neuropod[bfloat16]'` adds it");
 }
 
 int numpy_type_number(TensorType type) {
@@ -114,7 +124,7 @@ bool tensor_type_of(PyArray_Descr* dtype, TensorType* type) {
 PyArray_Descr* numpy_dtype(TensorType type) {
   if (type == BFLOAT16_TENSOR) {
     PyArray_Descr* dtype = bfloat16_dtype();
-    if (!dtype) throw nb::python_error();
+    if (!dtype) throw_missing_bfloat16();
     Py_INCREF(dtype);
     return dtype;
   }

@@ -12,8 +12,8 @@ namespace neuropod::python {
 /// longdouble, …). Needs the GIL; may import ml_dtypes.
 bool tensor_type_of(PyArray_Descr* dtype, TensorType* type);
 
-/// The native NumPy dtype of a numeric tensor type: a new reference, or python_error if ml_dtypes,
-/// which brings bfloat16, is missing.
+/// The native NumPy dtype of a numeric tensor type: a new reference. Error(load_failed) if
+/// ml_dtypes, which brings bfloat16, is missing.
 PyArray_Descr* numpy_dtype(TensorType type);
 
 /// As NumPy prints it, e.g. "float64" or "[('a', '<i4')]".
