@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_an_unknown_name_lists_those_there_are(tiny, tmp_path):
     with pytest.raises(NotFoundError, match=r"no plug-in 'tiny' .* there are: none"):
         remove("tiny", folder=tmp_path / "nothing")
     installed = install()
-    with pytest.raises(NotFoundError, match=rf"'other' .* there are: {installed.directory.name}"):
+    with pytest.raises(NotFoundError, match=re.escape(f"there are: {installed.directory.name}")):
         remove("other")
     with pytest.raises(NotFoundError, match=r"'tiny', version 3.0, "):
         remove("tiny", framework_version="3.0")
