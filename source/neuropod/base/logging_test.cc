@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,12 +18,18 @@
 namespace neuropod {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 class LoggingTest : public ::testing::Test {
  protected:
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
+  void TearDown() override {
+    set_log_level(LogLevel::kInfo);
+    set_log_format(LogFormat::kText);
+    set_log_sink(nullptr);
+  }
 };
 
 size_t count_lines(const std::string& text) {
@@ -76,6 +88,92 @@ TEST_F(LoggingTest, LinesOfManyThreadsDoNotMix) {
   EXPECT_EQ(whole, 400u);
 }
 
+nlohmann::json parse_only_line(const std::string& text) {
+  EXPECT_EQ(count_lines(text), 1u) << text;
+  return nlohmann::json::parse(text);
+}
+
+TEST_F(LoggingTest, AJsonLineHoldsAllThatATextLineDoes) {
+  set_log_format(LogFormat::kJson);
+  ::testing::internal::CaptureStderr();
+  log(LogLevel::kWarn, "take \"care\"\nplease", "folder/place.cc", 12);
+  const auto line = parse_only_line(::testing::internal::GetCapturedStderr());
+  EXPECT_EQ(line["level"], "WARN");
+  EXPECT_EQ(line["message"], "take \"care\"\nplease");
+  EXPECT_EQ(line["file"], "folder/place.cc");
+  EXPECT_EQ(line["line"], 12);
+  EXPECT_EQ(line["process"], getpid());
+  EXPECT_TRUE(line["thread"].is_number_unsigned());
+  EXPECT_THAT(line["time"].get<std::string>(),
+              MatchesRegex("[0-9]+-[0-9]+-[0-9]+T[0-9]+:[0-9]+:[0-9]+[.][0-9]+Z"));
+}
+
+TEST_F(LoggingTest, AJsonLineIsUtf8WhateverTheMessageHolds) {
+  set_log_format(LogFormat::kJson);
+  ::testing::internal::CaptureStderr();
+  log(LogLevel::kInfo, "a path: \xff\xfe, and \xc3\xa4");
+  const auto line = parse_only_line(::testing::internal::GetCapturedStderr());
+  EXPECT_EQ(line["message"], "a path: \xef\xbf\xbd\xef\xbf\xbd, and \xc3\xa4");
+}
+
+TEST_F(LoggingTest, ASinkGetsTheLinesInsteadOfStderr) {
+  std::vector<std::string> lines;
+  const auto before = std::chrono::system_clock::now();
+  set_log_sink([&](const LogLine& line) {
+    EXPECT_GE(line.time, before);
+    EXPECT_EQ(line.line, 7);
+    lines.push_back(std::string(to_string(line.level)) + " " + std::string(line.message) + " " +
+                    line.file);
+  });
+  ::testing::internal::CaptureStderr();
+  log(LogLevel::kError, "lost", "a.cc", 7);
+  log(LogLevel::kDebug, "below the level", "a.cc", 7);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(lines, ElementsAre("ERROR lost a.cc"));
+  set_log_sink(nullptr);
+  ::testing::internal::CaptureStderr();
+  log(LogLevel::kError, "back");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("back"));
+  EXPECT_EQ(lines.size(), 1u);
+}
+
+TEST_F(LoggingTest, ALineWhoseSinkThrowsGoesToStderrAndTheExceptionIsSaidOnce) {
+  set_log_sink([](const LogLine&) { throw std::runtime_error("the disk is full"); });
+  ::testing::internal::CaptureStderr();
+  log(LogLevel::kInfo, "first");
+  log(LogLevel::kInfo, "second");
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_lines(text), 3u) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("first"), HasSubstr("second"),
+                          HasSubstr("the log sink threw: the disk is full")));
+}
+
+TEST_F(LoggingTest, WhatASinkLogsGoesToStderr) {
+  int calls = 0;
+  set_log_sink([&](const LogLine&) {
+    ++calls;
+    log(LogLevel::kInfo, "from inside");
+  });
+  ::testing::internal::CaptureStderr();
+  log(LogLevel::kInfo, "outer");
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("from inside"));
+}
+
+TEST_F(LoggingTest, ASinkMayBeReplacedWhileThreadsLog) {
+  std::atomic<int> lines{0};
+  std::vector<std::thread> threads;
+  set_log_sink([&](const LogLine&) { ++lines; });
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int n = 0; n < 200; ++n) log(LogLevel::kInfo, "line");
+    });
+  }
+  for (int i = 0; i < 50; ++i) set_log_sink([&](const LogLine&) { ++lines; });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(lines, 800);
+}
+
 // The variable is read once per process: these run in processes of their own.
 class LoggingDeathTest : public ::testing::Test {
  protected:
@@ -100,6 +198,36 @@ TEST_F(LoggingDeathTest, WarnsOnceOfALevelThatIsNone) {
         std::exit(log_enabled(LogLevel::kDebug) ? 1 : 0);
       },
       ::testing::ExitedWithCode(0), "^[^\n]*'LOUD', which is no level[^\n]*\n$");
+}
+
+TEST_F(LoggingDeathTest, TheCaseOfALevelDoesNotMatter) {
+  EXPECT_EXIT(
+      {
+        setenv("NEUROPOD_LOG_LEVEL", "debug", 1);
+        std::exit(log_enabled(LogLevel::kDebug) ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "^$");
+}
+
+TEST_F(LoggingDeathTest, TakesTheFormatFromTheEnvironment) {
+  EXPECT_EXIT(
+      {
+        setenv("NEUROPOD_LOG_FORMAT", "json", 1);
+        log(LogLevel::kInfo, "one line");
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^\\{\"time\":[^\n]*\"message\":\"one line\"[^\n]*\\}\n$");
+}
+
+TEST_F(LoggingDeathTest, WarnsOnceOfAFormatThatIsNone) {
+  EXPECT_EXIT(
+      {
+        setenv("NEUROPOD_LOG_FORMAT", "xml", 1);
+        log_enabled(LogLevel::kInfo);
+        log_enabled(LogLevel::kInfo);
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^[^\n]*'xml', which is no format[^\n]*\n$");
 }
 
 }  // namespace
