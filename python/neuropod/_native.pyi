@@ -270,9 +270,10 @@ def generate_key_pair() -> tuple[str, str, str]:
 def make_signature(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     private_key: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-) -> tuple[bytes, str]:
+    add_manifest: bool = False,
+) -> tuple[dict[str, bytes], str]:
     """
-    What the package's signature.json must hold to be signed by the key in the file `private_key` too, and that key's id. The package isn't changed.
+    What must be put into the package, by file name, so that the key in the file `private_key` signs it too, and that key's id. The package isn't changed.
     """
 
 def verify_signature(

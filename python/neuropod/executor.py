@@ -165,7 +165,7 @@ def load_neuropod(
     strict: bool = False,
     collect_metrics: bool = True,
     allow_native_code: bool = True,
-    require_signature: Path | Sequence[Path] = (),
+    require_signature: Path | Sequence[Path] | None = None,
 ) -> Neuropod:
     """Loads the package at `path`, a directory or a zip file.
 
@@ -189,7 +189,7 @@ def load_neuropod(
         collect_metrics: count this model's calls, times and bytes (`stats()`, `neuropod.metrics_text()`).
         allow_native_code: False refuses packages that bring compiled code (custom operators).
         require_signature: public keys (PEM files, Ed25519), one or several: only a package signed by one
-            of them is loaded.
+            of them is loaded, and only what was signed is read of it. See docs/signatures.md.
 
     Raises:
         NotFoundError: there is nothing at `path`.

@@ -48,7 +48,7 @@ class LoadOptions(TypedDict, total=False):
     strict: bool
     collect_metrics: bool
     allow_native_code: bool
-    require_signature: "Path | Sequence[Path]"
+    require_signature: "Path | Sequence[Path] | None"
 
 
 _P = ParamSpec("_P")
@@ -133,7 +133,8 @@ def native_options(options: LoadOptions) -> "RuntimeOptions":
         setattr(native, name, value)
     native.visible_device = _chosen_device(options)
     native.threads = _thread_count(options.get("threads"))
-    native.require_signature = _key_paths(options.get("require_signature", ()))
+    keys = options.get("require_signature")
+    native.require_signature = [] if keys is None else key_paths(keys, "require_signature")
     _check_ope_options(options.get("ope_options"))
     return native
 
@@ -176,10 +177,23 @@ def _thread_count(threads: int | None) -> int:
     return threads
 
 
-def _key_paths(keys: "Path | Sequence[Path]") -> list[str]:
+def key_paths(keys: "Path | Sequence[Path]", argument: str) -> list[str]:
+    """The paths of one key or several. No key at all is an error: it would verify nothing."""
     if isinstance(keys, (str, bytes, os.PathLike)):
         keys = (keys,)
-    return [os.fsdecode(key) for key in keys]
+    try:
+        paths = [os.fsdecode(key) for key in keys]
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"{argument} is expected to be the path of a public key or a list of such paths, but is "
+            f"{keys!r:.80}"
+        ) from error
+    if not paths:
+        raise InvalidArgumentError(
+            f"{argument} is an empty list, so no key could verify the package; give at least one "
+            f"public key, or None to load packages whoever made them"
+        )
+    return paths
 
 
 def _check_ope_options(given: OpeOptions | None) -> None:

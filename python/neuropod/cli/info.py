@@ -67,6 +67,7 @@ def _details(package: str) -> dict[str, Any]:
         "custom_ops": config["custom_ops"],
         "files": files,
         "manifest": _manifest_state(package, files),
+        "signers": _native.list_signers(package),
         "backend": serving.as_dict() if serving else None,
         "other_backends": [view.as_dict() for view in views if view is not serving],
         "searched": searched,
@@ -104,6 +105,8 @@ def _print(details: dict[str, Any]) -> None:
     rows = [(file["name"], f"{file['bytes']:,}", file["sha256"]) for file in details["files"]]
     print_table("files", ("name", "bytes", "sha256"), rows)
     print_text(f"manifest: {details['manifest']}")
+    for signer in details["signers"]:
+        print_text(f"signed, as it says, by key {signer} (`neuropod verify` checks that)")
     _print_backends(details)
 
 

@@ -5,18 +5,32 @@ from typing import Any
 
 
 def add_loading_arguments(parser: argparse._ActionsContainer) -> None:
-    """Adds `--device` and `--no-verify`."""
+    """Adds `--device` and what is demanded of the package."""
     parser.add_argument(
         "--device", default=None, metavar="DEVICE", help="cpu, or a GPU's index (default: GPU 0)"
     )
     parser.add_argument(
         "--no-verify", action="store_true", help="don't compare files with the manifest's hashes"
     )
+    parser.add_argument(
+        "--require-signature",
+        action="append",
+        metavar="PUBLIC.pem",
+        help="load the package only if this key signed it; may be repeated: one must have",
+    )
+    parser.add_argument(
+        "--no-native-code", action="store_true", help="refuse packages with custom operators"
+    )
 
 
 def loading_options(args: argparse.Namespace, framework_threads: int | None) -> dict[str, Any]:
     """What those arguments are for `load_neuropod`."""
-    options: dict[str, Any] = {"verify_hashes": not args.no_verify, "threads": framework_threads}
+    options: dict[str, Any] = {
+        "verify_hashes": not args.no_verify,
+        "threads": framework_threads,
+        "require_signature": args.require_signature,
+        "allow_native_code": not args.no_native_code,
+    }
     if args.device is not None:
         options["visible_device"] = int(args.device) if args.device.isdecimal() else args.device
     return options

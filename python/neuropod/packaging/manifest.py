@@ -8,6 +8,7 @@ from typing import Final
 from neuropod.packaging.config import FORMAT_VERSION
 
 MANIFEST_NAME: Final = "manifest.json"
+SIGNATURE_NAME: Final = "signature.json"
 _MANIFEST_VERSION = 1
 
 
@@ -25,7 +26,7 @@ def list_files(folder: Path) -> list[str]:
 
 
 def write_manifest(package: Path) -> None:
-    """Writes `manifest.json` over every other file that is in `package` now.
+    """Writes `manifest.json` over every other file that is in `package` now but a signature.
 
     The version of the package's format stands here, so that the `config.json` of a package that uses
     nothing new stays byte for byte what older tools write and read.
@@ -33,7 +34,7 @@ def write_manifest(package: Path) -> None:
     hashes = {
         name: sha256_of_file(package / name)
         for name in list_files(package)
-        if name != MANIFEST_NAME
+        if name not in (MANIFEST_NAME, SIGNATURE_NAME)
     }
     content = {
         "files": hashes,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "neuropod/base/error.hh"
@@ -165,6 +166,22 @@ std::string read_manifest_bytes(NeuropodLoader& loader) {
 
 FileHashes parse_manifest(const std::string& manifest) {
   return read_hashes(read_manifest(manifest));
+}
+
+std::string make_manifest(NeuropodLoader& loader) {
+  Json files = Json::object();
+  for (const std::string& name : loader.list_files()) {
+    if (name != kManifestName && name != kSignatureName) {
+      files[name] = loader.get_hash_for_file(name);
+    }
+  }
+  const Json manifest = {{"files", std::move(files)}, {"manifest_version", kManifestVersion}};
+  try {
+    return manifest.dump(4);
+  } catch (const Json::exception&) {
+    throw_error(ErrorCode::kInvalidPackage,
+                "it holds a file whose name isn't UTF-8, which a manifest can't list");
+  }
 }
 
 void check_file_names(NeuropodLoader& loader, const FileHashes& hashes, std::string_view remedy) {

@@ -35,6 +35,10 @@ std::string read_manifest_bytes(NeuropodLoader& loader);
 /// What the manifest of these bytes lists. Error(invalid_package), Error(corrupt_package).
 FileHashes parse_manifest(const std::string& manifest);
 
+/// A manifest of the files that the package has now. Error(invalid_package) for a name that isn't
+/// UTF-8.
+std::string make_manifest(NeuropodLoader& loader);
+
 /// Error(corrupt_package) naming the first file that `hashes` lists and the package lacks, or the
 /// other way round. Reads no content.
 void check_file_names(NeuropodLoader& loader, const FileHashes& hashes,

@@ -183,10 +183,16 @@ std::vector<std::string> list_signers(NeuropodLoader& loader) {
   return ids;
 }
 
-std::string make_signature(NeuropodLoader& loader, const Ed25519PrivateKey& key) {
-  const std::string manifest =
-      read_manifest_to_sign(loader, "`neuropod sign --add-manifest` adds one");
-  verify_files(loader, parse_manifest(manifest));
+std::map<std::string, std::string> make_signature(NeuropodLoader& loader,
+                                                  const Ed25519PrivateKey& key, bool add_manifest) {
+  std::map<std::string, std::string> files;
+  std::string manifest;
+  if (add_manifest && !has_file(loader, kManifestName)) {
+    manifest = files[kManifestName] = make_manifest(loader);
+  } else {
+    manifest = read_manifest_to_sign(loader, "`neuropod sign --add-manifest` adds one");
+    verify_files(loader, parse_manifest(manifest));
+  }
   std::vector<Signature> signatures = read_signatures(loader);
   Signature own{key.public_key().id(), key.sign(signed_message(manifest))};
   const auto place = std::find_if(signatures.begin(), signatures.end(),
@@ -196,7 +202,8 @@ std::string make_signature(NeuropodLoader& loader, const Ed25519PrivateKey& key)
   } else {
     *place = std::move(own);
   }
-  return write_signatures(signatures);
+  files[kSignatureName] = write_signatures(signatures);
+  return files;
 }
 
 std::vector<Ed25519PublicKey> read_public_keys(const std::vector<std::string>& paths) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,10 +21,14 @@ NEUROPOD_EXPORT std::string signed_message(std::string_view manifest);
 /// has no signature. Error(invalid_package), Error(corrupt_package) for a malformed one.
 NEUROPOD_EXPORT std::vector<std::string> list_signers(NeuropodLoader& loader);
 
-/// The content of signature.json with a signature by `key` added, or put in the place of that
-/// key's. Signatures by other keys stay. Verifies every file first: what is damaged isn't signed.
-/// Error(invalid_package) if the package has no manifest.
-NEUROPOD_EXPORT std::string make_signature(NeuropodLoader& loader, const Ed25519PrivateKey& key);
+/// The files, by name and content, to put into the package so that it is signed by `key`:
+/// signature.json with that key's signature added, or put in the place of its former one.
+/// Signatures by other keys stay. Verifies every file first: what is damaged isn't signed.
+/// `add_manifest`: a package without a manifest gets one too, of the files it has now, without a
+/// `format_version`; otherwise that is Error(invalid_package).
+NEUROPOD_EXPORT std::map<std::string, std::string> make_signature(NeuropodLoader& loader,
+                                                                  const Ed25519PrivateKey& key,
+                                                                  bool add_manifest = false);
 
 /// Reads public keys, an Ed25519PublicKey::read() each. Error(invalid_argument) if there are none.
 NEUROPOD_EXPORT std::vector<Ed25519PublicKey> read_public_keys(

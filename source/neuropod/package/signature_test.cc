@@ -59,7 +59,9 @@ class SignatureTest : public ::testing::Test {
   }
 
   void sign(Files* files, const Ed25519PrivateKey& key) {
-    (*files)["signature.json"] = make_signature(*get_loader(write_folder(*files)), key);
+    for (const auto& [name, content] : make_signature(*get_loader(write_folder(*files)), key)) {
+      (*files)[name] = content;
+    }
   }
 
   std::string write_folder(const Files& files) {
@@ -273,6 +275,17 @@ TEST_F(SignatureTest, DamagedPackagesAndThoseWithoutManifestAreNotSigned) {
   files.erase("manifest.json");
   EXPECT_THAT(outcome_of([&] { sign(&files, key_); }),
               AllOf(HasSubstr("invalid_package"), HasSubstr("neuropod sign --add-manifest")));
+}
+
+TEST_F(SignatureTest, APackageWithoutManifestGetsOneOnRequest) {
+  Files files = unsigned_files();
+  files.erase("manifest.json");
+  const auto added = make_signature(*get_loader(write_archive(files)), key_, true);
+  EXPECT_EQ(added.size(), 2u);
+  for (const auto& [name, content] : added) files[name] = content;
+  EXPECT_EQ(outcome(files), "verified");
+  // Its calls keep the rules they were written under.
+  EXPECT_EQ(load_model_config(*open(write_folder(files)))->format_version, 0);
 }
 
 TEST_F(SignatureTest, WhatIsChangedAfterItWasVerifiedIsNotRead) {
