@@ -99,7 +99,8 @@ def _draw_throughput(axes: Any, results: "Sequence[BenchResult]", counts: Sequen
             linewidth=1.8,
         )
     axes.set_xticks(counts, [str(count) for count in counts])
-    axes.set_ylim(bottom=0)
+    highest = max(run.calls_per_second for result in results for run in result.runs)
+    axes.set_ylim(0, highest * 1.08)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set(xlabel="calling threads", ylabel="calls per second")
     axes.set_title("throughput", loc="left", fontsize=11)
