@@ -44,7 +44,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("backend seam", ("internal/backend_registration*", "backends/*")),
     ("out-of-process", ("multiprocess/*",)),
     ("worker", ("multiprocess/worker/*",)),
-    ("facade", ("neuropod.hh", "neuropod.cc")),
+    ("facade", ("neuropod.hh", "neuropod.cc", "swappable_neuropod.*")),
     ("plug-ins", ("backends/*/*",)),
     ("service", ("serving/*",)),
     ("bindings", ("bindings/*/*",)),

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <random>
 #include <thread>
 
 #include "neuropod/backends/echo/echo_operations.hh"
+#include "neuropod/backends/echo/random_outputs.hh"
 #include "neuropod/base/error.hh"
 
 namespace neuropod::echo {
@@ -45,6 +48,11 @@ bool starts_negative(const NeuropodTensor& tensor) {
   return tensor.as_typed_tensor<float>()->get_raw_data_ptr()[0] < 0;
 }
 
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
 }  // namespace
 
 EchoBackend::EchoBackend(const std::string& neuropod_path, const RuntimeOptions& options)
@@ -61,6 +69,8 @@ void EchoBackend::load_model_internal() {
   }
   model_ = read_echo_model(*file, *model_config_);
   running_sums_.clear();
+  seed_ = model_.seed ? *model_.seed : random_seed();
+  random_calls_ = 0;
 }
 
 bool EchoBackend::has_device(NeuropodDevice device) const {
@@ -76,11 +86,14 @@ std::unique_ptr<NeuropodValueMap> EchoBackend::infer_internal(
       starts_negative(*on_cpu(*inputs[*model_.failing_input]))) {
     throw std::runtime_error(model_.failing_message);
   }
+  std::optional<RandomOutputs> random;
+  if (model_.is_random) random.emplace(*model_config_, inputs, seed_, random_calls_++);
   auto outputs = std::make_unique<NeuropodValueMap>();
   for (const EchoOutput& output : model_.outputs) {
-    if (is_wanted(output.name, requested_outputs)) {
-      outputs->emplace(output.name, run(output, inputs));
-    }
+    if (!is_wanted(output.name, requested_outputs)) continue;
+    outputs->emplace(output.name, output.operation == Operation::kRandom
+                                      ? random->make(*get_tensor_allocator(), *output.spec)
+                                      : run(output, inputs));
   }
   return outputs;
 }
@@ -118,6 +131,7 @@ std::shared_ptr<NeuropodValue> EchoBackend::run(const EchoOutput& output,
       return on_model_device(running_sum(output, *first));
     case Operation::kIdentity:
     case Operation::kConstant:
+    case Operation::kRandom:
       break;
   }
   return present.front();

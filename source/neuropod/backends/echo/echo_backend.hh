@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +33,8 @@ class EchoBackend : public NeuropodBackendWithDefaultAllocator<EchoTensor> {
   std::shared_ptr<NeuropodTensor> on_model_device(std::shared_ptr<NeuropodTensor> tensor);
 
   EchoModel model_;
+  uint64_t seed_ = 0;  // of random outputs
+  std::atomic<uint64_t> random_calls_{0};
   std::map<std::string, std::shared_ptr<NeuropodTensor>> running_sums_;  // by output
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations{
+constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations{
     {{"identity", Operation::kIdentity},
      {"increment", Operation::kIncrement},
      {"sum", Operation::kSum},
@@ -24,7 +24,8 @@ constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations{
      {"transpose", Operation::kTranspose},
      {"join", Operation::kJoin},
      {"running_sum", Operation::kRunningSum},
-     {"constant", Operation::kConstant}}};
+     {"constant", Operation::kConstant},
+     {"random", Operation::kRandom}}};
 
 [[noreturn]] void fail(const std::string& problem) {
   throw_error(ErrorCode::kLoadFailed, fmt::format("the echo model can't be loaded: {}", problem));
@@ -42,6 +43,13 @@ size_t find_input(const ModelConfig& config, const std::string& name) {
     if (config.inputs[i].name == name) return i;
   }
   fail(fmt::format("'{}' is no input of the package", name));
+}
+
+const TensorSpec* find_output(const ModelConfig& config, const std::string& name) {
+  for (const TensorSpec& output : config.outputs) {
+    if (output.name == name) return &output;
+  }
+  fail(fmt::format("'{}' is no output of the package", name));
 }
 
 std::vector<size_t> read_inputs(const Json& json, const ModelConfig& config) {
@@ -82,6 +90,8 @@ EchoOutput read_output(const std::string& name, const Json& json, const ModelCon
   output.text = json.value("separator", "");
   if (output.operation == Operation::kConstant) {
     output.constant = read_constant(json);
+  } else if (output.operation == Operation::kRandom) {
+    output.spec = find_output(config, name);
   } else if (output.inputs.empty()) {
     fail(fmt::format("output '{}' names no input", name));
   }
@@ -92,9 +102,11 @@ EchoModel read_model(const Json& json, const ModelConfig& config) {
   EchoModel model;
   for (const auto& [name, output] : json.at("outputs").items()) {
     model.outputs.push_back(read_output(name, output, config));
+    model.is_random |= model.outputs.back().operation == Operation::kRandom;
   }
   model.device = json.value("device", false);
   model.sleep_ms = json.value("sleep_ms", 0);
+  if (json.contains("seed")) model.seed = json.at("seed").get<uint64_t>();
   if (json.contains("fail_if_negative")) {
     const Json& rule = json.at("fail_if_negative");
     model.failing_input = find_input(config, rule.at("input"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <istream>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ enum class Operation {
   kJoin,        ///< string inputs of one shape, element by element, `text` between them
   kRunningSum,  ///< the sum of all inputs since the model was loaded or reset
   kConstant,    ///< `constant` itself, whatever the inputs
+  kRandom,      ///< random values in a shape that obeys the output's spec, see RandomOutputs
 };
 
 /// One output of an echo model.
@@ -31,6 +33,7 @@ struct EchoOutput {
   double factor = 1;
   std::string text;
   std::shared_ptr<NeuropodTensor> constant;
+  const TensorSpec* spec = nullptr;  ///< of kRandom; the package's, never null there
 };
 
 /// A "model" of no framework: its file says what each output is made of.
@@ -42,16 +45,19 @@ struct EchoOutput {
 ///                  ["cat"]}}}
 ///
 /// Only `outputs` is required. Operations: identity, increment, sum, scale, transpose, join,
-/// running_sum, constant.
+/// running_sum, constant, random (whose `"seed"` stands beside `outputs`).
 struct EchoModel {
   std::vector<EchoOutput> outputs;
   bool device = false;                  ///< may run on the pretend device
   int sleep_ms = 0;                     ///< how long each call takes
   std::optional<size_t> failing_input;  ///< the call fails if its first element is negative,
   std::string failing_message;          ///< with this text
+  bool is_random = false;               ///< some output is kRandom
+  std::optional<uint64_t> seed;         ///< of random outputs; none: another one each time
 };
 
-/// Reads a model for the problem API in `config`. Error(load_failed) says what is wrong with it.
+/// Reads a model for the problem API in `config`, which must outlive it. Error(load_failed) says
+/// what is wrong with it.
 EchoModel read_echo_model(std::istream& file, const ModelConfig& config);
 
 }  // namespace neuropod::echo
