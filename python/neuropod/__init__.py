@@ -27,6 +27,7 @@ from neuropod.errors import (
 )
 from neuropod.executor import Neuropod, load_neuropod
 from neuropod.problem_api import ApiDifference, ProblemAPI
+from neuropod.random_model import create_random_neuropod
 
 __version__ = "1.0.0"
 
@@ -50,5 +51,6 @@ __all__ = [
     "VersionConflictError",
     "WorkerDiedError",
     "__version__",
+    "create_random_neuropod",
     "load_neuropod",
 ]
