@@ -9,13 +9,24 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 import neuropod
-from neuropod.cli import backends, bench, completion, doctor, info, run, signing, test
+from neuropod.cli import (
+    backends,
+    bench,
+    compare,
+    completion,
+    doctor,
+    evaluate,
+    info,
+    run,
+    signing,
+    test,
+)
 from neuropod.cli.exit_codes import ExitCode, UsageError, exit_code_of, help_text
 from neuropod.cli.interrupts import Terminated, ending_on_signals
 from neuropod.cli.output import abandon_output, flush_output, prepare_output
 from neuropod.errors import NeuropodError
 
-_COMMANDS = (info, run, test, bench, signing, backends, doctor, completion)
+_COMMANDS = (info, run, test, bench, evaluate, compare, signing, backends, doctor, completion)
 
 
 class _Parser(argparse.ArgumentParser):

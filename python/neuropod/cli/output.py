@@ -41,8 +41,13 @@ def abandon_output() -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout. NaN and infinities become strings, which JSON has no numbers for."""
-    text = json.dumps(_jsonable(value), indent=2, ensure_ascii=not _is_utf8(), allow_nan=False)
-    print(_SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    print(json_text(value, ascii_only=not _is_utf8()))
+
+
+def json_text(value: Any, ascii_only: bool = False) -> str:
+    """The document that `print_json` prints."""
+    text = json.dumps(_jsonable(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+    return _SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_text(text: str = "") -> None:
@@ -84,9 +89,16 @@ def print_table(
 
 def printable(text: str) -> str:
     """Control characters shown, so that a package can't steer the terminal; and what stdout can't say."""
-    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    shown = "".join(c if c.isprintable() or c == "\n" else _shown(c) for c in text)
     encoding = sys.stdout.encoding or "utf-8"
     return shown.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _shown(character: str) -> str:
+    """`\\x1b`; for a byte of a file name that isn't UTF-8, which Python keeps as a surrogate, `\\xff`."""
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return repr(character)[1:-1]
 
 
 def _is_utf8() -> bool:
