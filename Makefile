@@ -8,18 +8,24 @@ PYTHON ?=
 CTEST_ARGS ?=
 PYTEST_ARGS ?=
 
+# OFFLINE_DIR=dist/offline-bundle-… sets up from what `make offline-bundle` fetched, without a network.
+OFFLINE_DIR ?=
+
 setup_environment := $(or $(PYTHON),python3) tools/set_up.py \
-  $(if $(PYTHON),--python-chosen)
+  $(if $(PYTHON),--python-chosen) $(if $(OFFLINE_DIR),--offline "$(OFFLINE_DIR)")
 venv_python := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup environment demo test bench lint format docs clean python-at-hand
+.PHONY: help setup offline-bundle environment demo test bench lint format docs clean python-at-hand
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: python-at-hand  ## system packages, .venv, build, TorchScript plug-in; quick when done
 	@$(setup_environment)
+
+offline-bundle: python-at-hand  ## what a set-up fetches, into dist/, for machines without a network
+	@$(or $(PYTHON),python3) tools/offline_bundle.py
 
 demo: setup  ## the main job on real data; ends with a page to look at
 	@$(venv_python) examples/demo/run_demo.py

@@ -8,6 +8,7 @@ import argparse
 import signal
 import sys
 import time
+from pathlib import Path
 
 from setup_environment import (
     build,
@@ -16,6 +17,7 @@ from setup_environment import (
     system_packages,
     virtual_environment,
 )
+from setup_environment.offline_bundle import open_bundle
 from setup_environment.progress import SetupError, Steps, say
 
 
@@ -32,6 +34,12 @@ def main() -> int:
         default="build",
         help="'packages' stops before anything is compiled (enough for formatting)",
     )
+    parser.add_argument(
+        "--offline",
+        type=Path,
+        metavar="DIR",
+        help="a folder that `make offline-bundle` made: no registry is asked for anything",
+    )
     arguments = parser.parse_args()
     started = time.monotonic()
     # A terminated set-up ends what it started, as an interrupted one does.
@@ -39,6 +47,7 @@ def main() -> int:
     steps = Steps(total=6 if arguments.until == "build" else 4)
     try:
         virtual_environment.check_interpreter()
+        bundle = open_bundle(arguments.offline.absolute()) if arguments.offline else None
         missing = system_packages.missing_packages()
         rebuild = virtual_environment.rebuild_reason(arguments.python_chosen)
         packages_due = rebuild is not None or python_packages.is_due()
@@ -51,14 +60,14 @@ def main() -> int:
             say("nothing to install or build")
 
         steps.begin("system packages")
-        system_packages.install(missing)
+        system_packages.install(missing, bundle.debian if bundle else None)
 
         steps.begin("virtual environment")
         virtual_environment.create(rebuild)
 
         steps.begin("Python packages")
         if packages_due:
-            python_packages.install()
+            python_packages.install(bundle.wheels if bundle else None)
         else:
             say("unchanged since the last set-up")
 

@@ -1,9 +1,10 @@
 """Python packages of `requirements/*.txt`, through pip with whatever settings it has.
 
-No index or link is ever passed: pip's own configuration, environment variables, proxies and
-offline mode decide where packages come from.
+No index or link is passed: pip's own configuration, environment variables and proxies decide where
+packages come from. From an offline bundle none of these count: only its wheels do.
 """
 
+import os
 from pathlib import Path
 
 from setup_environment import stamps, torch_wheel
@@ -11,8 +12,8 @@ from setup_environment.paths import REQUIREMENTS, VENV_PYTHON
 from setup_environment.progress import run_logged, say
 
 _STAMP = "python-packages"
-_RESOLVED = ("build.txt", "frameworks.txt", "dev.txt")
-_WITHOUT_DEPENDENCIES = "models.txt"
+RESOLVED = ("build.txt", "frameworks.txt", "dev.txt")
+WITHOUT_DEPENDENCIES = "models.txt"
 _PIP_OPTIONS = ("--disable-pip-version-check", "--progress-bar=off", "--no-input")
 
 
@@ -21,24 +22,32 @@ def is_due() -> bool:
     return not stamps.matches(_STAMP, _fingerprint())
 
 
-def install() -> None:
-    """Installs everything; says the size of a CUDA build of torch before it's downloaded."""
+def install(wheels: Path | None = None) -> None:
+    """Installs everything; says the size of a CUDA build of torch before it's downloaded.
+
+    wheels: a folder that everything is taken from, without any network.
+    """
     stamps.clear(_STAMP)
-    torch_wheel.announce_size(REQUIREMENTS / "frameworks.txt")
-    _pip("pip install", [f"--requirement={REQUIREMENTS / name}" for name in _RESOLVED], "pip.log")
-    _pip(
-        "pip install (models)",
-        ["--no-deps", f"--requirement={REQUIREMENTS / _WITHOUT_DEPENDENCIES}"],
-        "pip-models.log",
-    )
+    if wheels is None:
+        torch_wheel.announce_size(REQUIREMENTS / "frameworks.txt")
+    resolved = [f"--requirement={REQUIREMENTS / name}" for name in RESOLVED]
+    _pip("pip install", resolved, "pip.log", wheels)
+    models = ["--no-deps", f"--requirement={REQUIREMENTS / WITHOUT_DEPENDENCIES}"]
+    _pip("pip install (models)", models, "pip-models.log", wheels)
     stamps.write(_STAMP, _fingerprint())
 
 
-def _pip(title: str, arguments: list[str], log_name: str) -> None:
+def _pip(title: str, arguments: list[str], log_name: str, wheels: Path | None) -> None:
     say(f"{title}: {' '.join(Path(word).name for word in arguments)}")
-    run_logged(title, [VENV_PYTHON, "-m", "pip", "install", *_PIP_OPTIONS, *arguments], log_name)
+    command: list[str | Path] = [VENV_PYTHON, "-m", "pip"]
+    environment = {}
+    if wheels is not None:
+        command += ["--isolated"]
+        arguments = ["--no-index", f"--find-links={wheels}", *arguments]
+        environment["PIP_CONFIG_FILE"] = os.devnull
+    run_logged(title, [*command, "install", *_PIP_OPTIONS, *arguments], log_name, environment)
 
 
 def _fingerprint() -> str:
-    names = (*_RESOLVED, _WITHOUT_DEPENDENCIES)
+    names = (*RESOLVED, WITHOUT_DEPENDENCIES)
     return stamps.fingerprint(REQUIREMENTS / name for name in names)
