@@ -1,11 +1,14 @@
 """The picture of `neuropod bench --plot`."""
 
+import logging
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neuropod.cli.bench_view import package_labels, time_unit
 from neuropod.cli.exit_codes import UsageError
+from neuropod.cli.writable import check_target
 
 if TYPE_CHECKING:
     from neuropod.cli.bench import BenchResult
@@ -22,14 +25,15 @@ def check_plot_path(path: Path) -> None:
 
     if path.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"--plot {path}: plots are saved as {' or '.join(_SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise UsageError(f"--plot {path}: the folder {path.parent} does not exist")
+    check_target("--plot", path)
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError("--plot takes matplotlib: `pip install 'neuropod[plots]'`")
 
 
 def draw(results: "Sequence[BenchResult]", path: Path) -> None:
     """Latency by percentile; beside it throughput by threads, if there are several numbers of threads."""
+    # Without a writable HOME it says at length that its cache of fonts is temporary.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from matplotlib.figure import Figure
 
     counts = sorted({run.threads for result in results for run in result.runs})
@@ -39,7 +43,9 @@ def draw(results: "Sequence[BenchResult]", path: Path) -> None:
     _draw_latency(axes[0], results, counts)
     if columns == 2:
         _draw_throughput(axes[1], results, counts)
-    figure.savefig(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # characters of names that its font lacks
+        figure.savefig(path)
 
 
 def _draw_latency(axes: Any, results: "Sequence[BenchResult]", counts: Sequence[int]) -> None:
@@ -47,7 +53,7 @@ def _draw_latency(axes: Any, results: "Sequence[BenchResult]", counts: Sequence[
 
     runs = [run for result in results for run in result.runs if run.calls]
     length, unit = time_unit(min(run.latency()["p50"] for run in runs))
-    for i, (label, result) in enumerate(zip(package_labels(results), results, strict=True)):
+    for i, (label, result) in enumerate(zip(_labels(results), results, strict=True)):
         for run in result.runs:
             if not run.calls:
                 continue
@@ -67,12 +73,19 @@ def _draw_latency(axes: Any, results: "Sequence[BenchResult]", counts: Sequence[
     axes.yaxis.set_minor_formatter(_sparse_labels)
     axes.set(xlabel="percentile of calls", ylabel=f"latency [{unit}]")
     axes.set_title(
-        f"{results[0].name}: latency" if len(results) == 1 else "latency", loc="left", fontsize=11
+        f"{_labels(results)[0]}: latency" if len(results) == 1 else "latency",
+        loc="left",
+        fontsize=11,
     )
     axes.grid(alpha=0.3, which="both")
     axes.spines[["top", "right"]].set_visible(False)
     if len(runs) > 1:
         axes.legend(frameon=False)
+
+
+def _labels(results: "Sequence[BenchResult]") -> list[str]:
+    """Names as plain text: matplotlib takes what stands between dollar signs for a formula."""
+    return [label.replace("$", r"\$") for label in package_labels(results)]
 
 
 def _style(package: int, count: int, several_packages: bool) -> dict[str, str]:
@@ -89,7 +102,7 @@ def _sparse_labels(value: float, _position: int) -> str:
 
 
 def _draw_throughput(axes: Any, results: "Sequence[BenchResult]", counts: Sequence[int]) -> None:
-    for label, result in zip(package_labels(results), results, strict=True):
+    for label, result in zip(_labels(results), results, strict=True):
         runs = sorted((run for run in result.runs if run.calls), key=lambda run: run.threads)
         axes.plot(
             [run.threads for run in runs],

@@ -4,12 +4,12 @@ import fcntl
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from neuropod.cli.doctor_finding import Finding, Level
+from neuropod.cli.writable import why_not_writable
 
 _LITTLE_SPACE: Final = 1 << 30
 _OUT_OF_PROCESS: Final = "running models in processes of their own will need it"
@@ -144,19 +144,6 @@ def _data_folder() -> Finding:
         text = f"{folder} can't be written to ({existing}: {problem}); plug-ins can't be installed there"
         return Finding("data folder", text, Level.NOTE, remedy)
     return Finding("data folder", folder)
-
-
-def why_not_writable(folder: Path) -> str:
-    """Why no file can be made in the folder; empty if one can. Nothing stays there."""
-    if not folder.exists():
-        return "doesn't exist"
-    if not folder.is_dir():
-        return "is no folder"
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return ""
-    except OSError as error:
-        return error.strerror or str(error)
 
 
 def size_text(size: int) -> str:

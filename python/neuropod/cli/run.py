@@ -8,6 +8,7 @@ from neuropod.cli.exit_codes import ExitCode, UsageError
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
+from neuropod.cli.writable import check_target
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -73,8 +74,7 @@ def _check_output_path(path: Path | None) -> None:
         return
     if path.suffix != ".npz":
         raise UsageError(f"-o {path}: outputs are saved as .npz")
-    if not path.parent.is_dir():
-        raise UsageError(f"-o {path}: the folder {path.parent} does not exist")
+    check_target("-o", path)
 
 
 def _save(outputs: dict[str, Any], path: Path) -> None:
