@@ -26,6 +26,8 @@ from neuropod.errors import (
     WorkerDiedError,
 )
 from neuropod.executor import Neuropod, load_neuropod
+from neuropod.logs import set_log_format, set_log_level, set_log_sink
+from neuropod.metrics import metrics_text, set_metrics_callback
 from neuropod.problem_api import ApiDifference, ProblemAPI
 from neuropod.random_model import create_random_neuropod
 
@@ -53,4 +55,9 @@ __all__ = [
     "__version__",
     "create_random_neuropod",
     "load_neuropod",
+    "metrics_text",
+    "set_log_format",
+    "set_log_level",
+    "set_log_sink",
+    "set_metrics_callback",
 ]

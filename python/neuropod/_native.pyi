@@ -2,7 +2,7 @@
 
 import enum
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy.typing
@@ -267,6 +267,9 @@ def generate_key_pair() -> tuple[str, str, str]:
     A new Ed25519 pair: the private key's PEM, the public key's PEM, the key's id.
     """
 
+def private_key_id(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+    """The id of the pair that the private key in the file belongs to."""
+
 def make_signature(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
     private_key: str | bytes | os.PathLike[str] | os.PathLike[bytes],
@@ -354,4 +357,20 @@ class Model:
     def get_inputs(self) -> list[TensorSpec]: ...
     def get_outputs(self) -> list[TensorSpec]: ...
     def get_config(self) -> dict[str, Any]: ...
+    def stats(self) -> dict[str, Any]: ...
     def allocator_stats(self) -> dict[str, int]: ...
+
+def metrics_text() -> str:
+    """`neuropod.metrics_text` documents it."""
+
+def set_metrics_callback(callback: Callable[[dict[str, Any]], object] | None) -> None:
+    """`neuropod.set_metrics_callback` documents it."""
+
+def set_log_sink(sink: Callable[[str, str, str, int, float], object] | None) -> None:
+    """`neuropod.set_log_sink` documents it."""
+
+def set_log_level(level: str) -> None:
+    """`neuropod.set_log_level` documents it."""
+
+def set_log_format(format: str) -> None:
+    """`neuropod.set_log_format` documents it."""

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
 
 from neuropod.errors import InvalidArgumentError
 from neuropod.options import (
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neuropod._native import BackendLoadSpec, Model, TensorSpec
+    from neuropod.metrics import ModelStats
 
 
 class Neuropod:
@@ -116,6 +117,12 @@ class Neuropod:
         """Counters of the pool that the model's inputs and outputs come from; see AllocatorStats in
         `core/memory_pool.hh`."""
         return self.model.allocator_stats()
+
+    def stats(self) -> "ModelStats":
+        """What the model has done since it was loaded: calls, errors by code, latencies by part of a
+        call, bytes, CPU time, load time, allocator. docs/metrics.md explains each key. Any thread may
+        ask at any time; calls under way are not held up."""
+        return cast("ModelStats", self.model.stats())
 
     def load_model(self) -> None:
         """Loads the model, after `load_model_at_construction=False`."""

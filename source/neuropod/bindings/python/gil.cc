@@ -6,6 +6,9 @@
 #include <chrono>
 #include <thread>
 
+#include "neuropod/backends/metrics.hh"
+#include "neuropod/base/logging.hh"
+
 namespace neuropod::python {
 namespace {
 
@@ -17,6 +20,8 @@ std::atomic<int> coming_back{0};
 void wait_before_exit() {
   exiting_thread = PyThread_get_thread_ident();
   exiting = true;
+  set_log_sink(nullptr);
+  set_metrics_observer(nullptr);
   PyThreadState* state = PyEval_SaveThread();
   while (coming_back > 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
   PyEval_RestoreThread(state);
@@ -34,8 +39,27 @@ WithoutGil::~WithoutGil() {
   --coming_back;
 }
 
+WithGil::WithGil() noexcept {
+  ++coming_back;
+  if (exiting || !Py_IsInitialized()) {
+    --coming_back;
+    return;
+  }
+  state_ = PyGILState_Ensure();
+  held_ = true;
+}
+
+WithGil::~WithGil() {
+  if (!held_) return;
+  PyGILState_Release(state_);
+  --coming_back;
+}
+
 void register_exit_handler() {
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&wait_before_exit));
+  // Of the threads that were on their way, only one is in the child.
+  nanobind::module_::import_("os").attr("register_at_fork")(
+      nanobind::arg("after_in_child") = nanobind::cpp_function([] { coming_back = 0; }));
 }
 
 }  // namespace neuropod::python

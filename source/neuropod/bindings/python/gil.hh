@@ -22,7 +22,25 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-/// Has the interpreter's exit wait until no thread is on its way back into it. Once, at import.
+/// Runs a scope with the GIL, on a thread that has it or on any other, of Python or not. False if
+/// the interpreter is ending, or has ended: then nothing of Python may be touched. The exit waits
+/// for scopes that have begun.
+class WithGil {
+ public:
+  WithGil() noexcept;
+  ~WithGil();
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+  explicit operator bool() const noexcept { return held_; }
+
+ private:
+  bool held_ = false;
+  PyGILState_STATE state_{};
+};
+
+/// Has the interpreter's exit wait until no thread is on its way back into it, and takes
+/// Python's log sink and metrics callback away. Once, at import.
 void register_exit_handler();
 
 }  // namespace neuropod::python

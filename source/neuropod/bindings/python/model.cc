@@ -10,6 +10,7 @@
 #include "neuropod/bindings/python/lent_memory.hh"
 #include "neuropod/bindings/python/module.hh"
 #include "neuropod/bindings/python/package.hh"
+#include "neuropod/bindings/python/stats.hh"
 #include "neuropod/bindings/python/tensor_out.hh"
 
 namespace neuropod::python {
@@ -168,17 +169,15 @@ void Model::reset() {
   neuropod_.reset();
 }
 
-nb::dict Model::allocator_stats() const {
-  const AllocatorStats stats = allocator_->stats();
-  nb::dict result;
-  result["system_allocations"] = stats.system_allocations;
-  result["reused"] = stats.reused;
-  result["live_bytes"] = stats.live_bytes;
-  result["peak_live_bytes"] = stats.peak_live_bytes;
-  result["kept_bytes"] = stats.kept_bytes;
-  result["transfers"] = stats.transfers;
-  result["transferred_bytes"] = stats.transferred_bytes;
-  return result;
+nb::dict Model::allocator_stats() const { return allocator_dict(allocator_->stats()); }
+
+nb::dict Model::stats() const {
+  ModelStats stats;
+  {
+    WithoutGil no_gil;
+    stats = neuropod_.stats();
+  }
+  return stats_dict(stats);
 }
 
 void bind_model(nb::module_& module) {
@@ -209,6 +208,7 @@ void bind_model(nb::module_& module) {
       .def(
           "get_config", [](const Model& self) { return config_dict(self.neuropod().get_config()); },
           nb::sig("def get_config(self) -> dict[str, typing.Any]"))
+      .def("stats", &Model::stats, nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("allocator_stats", &Model::allocator_stats,
            nb::sig("def allocator_stats(self) -> dict[str, int]"));
 }

@@ -30,6 +30,7 @@ class Model {
   void load_model();
   void reset();
   nb::dict allocator_stats() const;
+  nb::dict stats() const;
   const Neuropod& neuropod() const { return neuropod_; }
 
  private:

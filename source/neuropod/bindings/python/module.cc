@@ -28,5 +28,7 @@ NB_MODULE(_native, module) {
   neuropod::python::bind_signature(module);
   neuropod::python::bind_options(module);
   neuropod::python::bind_model(module);
+  neuropod::python::bind_metrics(module);
+  neuropod::python::bind_logging(module);
   neuropod::python::install_host_module_resolver();
 }

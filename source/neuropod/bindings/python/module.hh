@@ -17,6 +17,8 @@ void bind_serialization(nb::module_& module);
 void bind_signature(nb::module_& module);
 void bind_options(nb::module_& module);
 void bind_model(nb::module_& module);
+void bind_metrics(nb::module_& module);
+void bind_logging(nb::module_& module);
 
 /// Tells the core how to find the framework that this Python has imported or would import.
 void install_host_module_resolver();

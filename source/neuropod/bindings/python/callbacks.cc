@@ -1,0 +1,35 @@
+#include "neuropod/bindings/python/callbacks.hh"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "neuropod/bindings/python/lent_memory.hh"
+
+namespace neuropod::python {
+
+namespace nb = nanobind;
+
+Callback::Callback(nb::handle callable)
+    : callable_(callable.ptr(), [release = hold_until_released(callable.ptr())](PyObject* object) {
+        release(object);
+      }) {}
+
+void Callback::rethrow(nb::python_error& error) {
+  // The signal was meant for the program, not for the callback.
+  if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+  std::string text = "an exception without a text";
+  try {
+    text = fmt::format("{}: {}", nb::borrow<nb::str>(error.type().attr("__name__")).c_str(),
+                       nb::str(error.value()).c_str());
+  } catch (const nb::python_error&) {
+  }
+  throw std::runtime_error(text);
+}
+
+nb::object lenient_str(const char* data, size_t size) {
+  return nb::steal(PyUnicode_DecodeUTF8(data, static_cast<Py_ssize_t>(size), "backslashreplace"));
+}
+
+}  // namespace neuropod::python
