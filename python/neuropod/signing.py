@@ -81,6 +81,13 @@ def sign_package(package: "AnyPath", private_key: "AnyPath", *, add_manifest: bo
     return key_id
 
 
+def check_signing_key(private_key: "AnyPath") -> None:
+    """Raises InvalidArgumentError or NotFoundError if `sign_package` couldn't use the key."""
+    from neuropod import _native
+
+    _native.private_key_id(private_key)
+
+
 def verify_package(package: "AnyPath", public_keys: "AnyPath | Sequence[AnyPath]") -> str:
     """Verifies that one of the keys signed the package and that every file is as it was then.
 

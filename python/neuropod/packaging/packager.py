@@ -23,6 +23,7 @@ from neuropod.packaging.nearest_name import did_you_mean
 from neuropod.packaging.self_test import run_self_test
 from neuropod.packaging.test_data import write_test_data
 from neuropod.packaging.version_range import check_version_range
+from neuropod.signing import check_signing_key, sign_package
 from neuropod.problem_api import ProblemAPI, as_problem_api
 
 _COMPRESSIONS: Final = (
@@ -52,6 +53,7 @@ COMMON_ARGUMENTS_DOC: Final = """
     persist_test_data: keep the test data in the package.
     neuropod_load_args: arguments for `load_neuropod` in that run.
     overwrite: replace a package that is at neuropod_path.
+    sign_with: PEM file of the private key (Ed25519) to sign the package with.
     stateful: the model keeps state between calls.
     format_version: 1 writes the format's version into config.json too. It always stands in
         manifest.json, and in config.json where the configuration needs it.
@@ -83,6 +85,7 @@ class CommonArguments:
     persist_test_data: bool = True
     neuropod_load_args: Mapping[str, Any] = field(default_factory=dict)
     overwrite: bool = False
+    sign_with: str | os.PathLike[str] | None = None
     stateful: bool = False
     format_version: int | None = None
     version: str | None = None
@@ -181,6 +184,8 @@ def _package(platform: str, args: CommonArguments, write: Callable[[PackageDraft
     inputs, expected = _checked_test_data(args, config)
     target = _absolute(args.neuropod_path)
     check_target(target, args.overwrite)
+    if args.sign_with is not None:
+        check_signing_key(args.sign_with)
     try:
         with staging_folder(target) as staging:
             draft = PackageDraft(staging / "package", config)
@@ -192,6 +197,8 @@ def _package(platform: str, args: CommonArguments, write: Callable[[PackageDraft
             if inputs is not None and args.persist_test_data:
                 write_test_data(draft.folder, inputs, expected)
             write_manifest(draft.folder)
+            if args.sign_with is not None:
+                sign_package(draft.folder, args.sign_with)
             package = _finished(draft, staging, args)
             _self_test(package, target, inputs, expected, args)
             publish(package, target, staging, args.overwrite)

@@ -6,6 +6,7 @@ import stat
 import subprocess
 
 import pytest
+from echo_packager import ADDITION, create_echo_neuropod
 
 from neuropod import (
     CorruptPackageError,
@@ -15,6 +16,7 @@ from neuropod import (
     load_neuropod,
 )
 from neuropod._native import list_files, read_file, verify_manifest
+from neuropod.packaging import packager
 from neuropod.packaging.manifest import write_manifest
 from neuropod.signing import create_key_pair, package_signers, sign_package, verify_package
 
@@ -112,6 +114,30 @@ def test_a_damaged_package_is_not_signed(packages, tmp_path, keys):
     with pytest.raises(CorruptPackageError, match=r"can't sign .*echo\.json"):
         sign_package(folder, keys.private)
     assert package_signers(folder) == []
+
+
+@pytest.mark.parametrize("as_zip", [True, False])
+def test_packagers_sign(tmp_path, keys, as_zip):
+    package = tmp_path / "package"
+    create_echo_neuropod(
+        neuropod_path=package, package_as_zip=as_zip, sign_with=keys.private, **ADDITION
+    )
+    assert verify_package(package, [keys.public]) == keys.id
+
+
+def test_packagers_check_the_key_first(tmp_path, keys):
+    def fail(draft):
+        raise AssertionError("written")
+
+    create_neuropod = packager(platform="echo")(fail)
+    with pytest.raises(InvalidArgumentError, match="holds a public key"):
+        create_neuropod(
+            neuropod_path=tmp_path / "package",
+            model_name="m",
+            input_spec=[],
+            output_spec=[],
+            sign_with=keys.public,
+        )
 
 
 def test_a_link_to_a_package_stays_a_link(package, tmp_path, keys):

@@ -8,6 +8,7 @@
 #include "neuropod/backends/backend_manifest.hh"
 #include "neuropod/backends/framework_libraries.hh"
 #include "neuropod/base/error.hh"
+#include "neuropod/base/logging.hh"
 #include "neuropod/base/semver.hh"
 #include "neuropod/base/shared_library.hh"
 #include "neuropod/internal/backend_registration.hh"
@@ -125,6 +126,39 @@ std::string why_unusable(const BackendManifest& manifest, const std::string& ver
   return "";
 }
 
+// Says at debug level that a folder looks like a plug-in and isn't one of ours: those of
+// uber/neuropod lie under the same NEUROPOD_BASE_DIR and have no manifest. Opens nothing.
+void note_foreign_plugin(const fs::path& directory) {
+  if (!log_enabled(LogLevel::kDebug)) return;
+  std::error_code error;
+  for (fs::directory_iterator file(directory, error), end; !error && file != end;
+       file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    if (name.rfind("libneuropod_", 0) != 0 || name.find("_backend.so") == std::string::npos) {
+      continue;
+    }
+    log(LogLevel::kDebug,
+        fmt::format("'{}' is ignored: it has a {} and no {}, so it is a plug-in of Neuropod 0.3 or "
+                    "earlier; `neuropod backends install` makes plug-ins for this version",
+                    directory.string(), name, kBackendManifestName));
+    return;
+  }
+}
+
+// The layout of uber/neuropod: <base>/<its version>/backends/<platform>_<framework version>[_gpu].
+void note_foreign_plugins_below(const fs::path& base) {
+  if (!log_enabled(LogLevel::kDebug)) return;
+  std::error_code error;
+  for (fs::directory_iterator version(base, error), end; !error && version != end;
+       version.increment(error)) {
+    std::error_code ignored;
+    for (fs::directory_iterator plugin(version->path() / "backends", ignored);
+         !ignored && plugin != end; plugin.increment(ignored)) {
+      note_foreign_plugin(plugin->path());
+    }
+  }
+}
+
 // Collects the candidates of one search, place by place.
 class Collector {
  public:
@@ -151,6 +185,8 @@ class Collector {
          entry.increment(error)) {
       if (fs::exists(entry->path() / kBackendManifestName, error)) {
         found.push_back(candidate_of_directory(entry->path(), source));
+      } else {
+        note_foreign_plugin(entry->path());
       }
       error.clear();
     }
@@ -215,8 +251,9 @@ BackendSearch find_backends(const std::vector<BackendLoadSpec>& overrides,
   collector.add_place("beside the library", folder_beside_library());
   collector.add_place("user data folder", user_backend_folder());
   const std::string base = environment("NEUROPOD_BASE_DIR");
-  collector.add_place("NEUROPOD_BASE_DIR",
-                      (fs::path(base.empty() ? kDefaultBaseDir : base) / "backends").string());
+  const fs::path base_folder = base.empty() ? kDefaultBaseDir : base;
+  collector.add_place("NEUROPOD_BASE_DIR", (base_folder / "backends").string());
+  note_foreign_plugins_below(base_folder);
   return collector.take();
 }
 

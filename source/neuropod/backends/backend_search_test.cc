@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "neuropod/base/logging.hh"
 #include "neuropod/base/temporary_folder.hh"
 #include "neuropod/internal/backend_registration.hh"
 #include "neuropod/testing/package_on_disk.hh"
@@ -142,6 +144,29 @@ TEST_F(BackendSearchTest, SaysThatAPluginLacksItsLibrary) {
   ScopedEnvironment path("NEUROPOD_BACKEND_PATH", place("a"));
   EXPECT_THAT(only(find_backends({}, "searched")).rejected,
               AllOf(HasSubstr("libx.so"), HasSubstr("doesn't exist")));
+}
+
+TEST_F(BackendSearchTest, PluginsOfOlderNeuropodsAreIgnoredWithADebugLine) {
+  const std::string layouts[] = {"base/0.3.0rc7/backends/torchscript_1.4.0",
+                                 "base/0.3.0rc7/backends/tensorflow_1.15.0_gpu",
+                                 "base/backends/torchscript_1.4.0"};
+  for (const std::string& layout : layouts) {
+    fs::create_directories(place(layout));
+    // Opening it would block for ever: nobody writes into it.
+    ASSERT_EQ(mkfifo(place(layout + "/libneuropod_torchscript_backend.so").c_str(), 0600), 0);
+  }
+  add_plugin("base/backends", "ours", "1.0.0");
+  EXPECT_THAT(versions(find_backends({}, "")), ::testing::Contains("1.0.0"));
+  set_log_level(LogLevel::kDebug);
+  ::testing::internal::CaptureStderr();
+  const BackendSearch search = find_backends({}, "searched");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  set_log_level(LogLevel::kInfo);
+  EXPECT_THAT(versions(search), ElementsAre("1.0.0"));
+  for (const std::string& layout : layouts) {
+    EXPECT_THAT(log, HasSubstr("'" + place(layout) + "' is ignored"));
+  }
+  EXPECT_THAT(log, HasSubstr("neuropod backends install"));
 }
 
 TEST_F(BackendSearchTest, ABrokenManifestIsListedForEveryPlatform) {

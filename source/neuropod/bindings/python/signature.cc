@@ -64,6 +64,11 @@ void bind_signature(nb::module_& module) {
   module.def("generate_key_pair", &generate_key_pair,
              "A new Ed25519 pair: the private key's PEM, the public key's PEM, the key's id.");
   module.def(
+      "private_key_id",
+      [](nb::handle path) { return Ed25519PrivateKey::read(package_path(path)).public_key().id(); },
+      nb::arg("path"), nb::sig("def private_key_id(path: " NEUROPOD_PATH_TYPE ") -> str"),
+      "The id of the pair that the private key in the file belongs to.");
+  module.def(
       "make_signature", &make_package_signature, nb::arg("path"), nb::arg("private_key"),
       nb::arg("add_manifest") = false,
       nb::sig("def make_signature(path: " NEUROPOD_PATH_TYPE ", private_key: " NEUROPOD_PATH_TYPE
