@@ -17,7 +17,7 @@ _FILE: Final = re.compile(r"\b(PACKAGE|PKG|FILE|PATH|KEY)\b")
 _SETTING_UP: Final = """\
 To try it in this shell:
   bash   source <(neuropod completion bash)
-  zsh    source <(neuropod completion zsh)
+  zsh    eval "$(neuropod completion zsh)"
   fish   neuropod completion fish | source
 
 To keep it, write the script where the shell looks for it:
@@ -47,6 +47,7 @@ def _run(args: argparse.Namespace) -> int:
     from neuropod.cli.main import make_parser
 
     parser = make_parser()
+    _shorten_descriptions(parser)
     for action in _actions(parser):
         metavar = action.metavar if isinstance(action.metavar, str) else ""
         if _FOLDER.search(metavar):
@@ -55,6 +56,16 @@ def _run(args: argparse.Namespace) -> int:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, args.shell))
     return ExitCode.DONE
+
+
+def _shorten_descriptions(parser: argparse.ArgumentParser) -> None:
+    """Shells show a command's text in one line: that of `--help`'s list, not the command's own."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for listed in action._choices_actions:
+                action.choices[listed.dest].description = listed.help
+            for command in action.choices.values():
+                _shorten_descriptions(command)
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
