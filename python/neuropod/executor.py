@@ -17,6 +17,7 @@ from neuropod.options import (
     native_overrides,
     takes_existing_names,
 )
+from neuropod.problem_api import spec_dict
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,9 +40,13 @@ class Neuropod:
 
         native = native_options(options)
         overrides = native_overrides(options.get("backend_overrides", ()))
-        self._model: Model | None = _native.Model(path, overrides, native)
-        self._infer: Callable[..., Any] = self._model.infer
-        self._name = self._model.get_name()
+        self._use(_native.Model(path, overrides, native))
+
+    def _use(self, model: "Model") -> None:
+        """Serves with `model` from now on; calls under way hold the one they run on."""
+        self._model: Model | None = model
+        self._infer: Callable[..., Any] = model.infer
+        self._name = model.get_name()
 
     def infer(
         self,
@@ -93,12 +98,12 @@ class Neuropod:
 
         An input that may be left out has `"optional": True` too.
         """
-        return [_spec_dict(spec) for spec in self.model.get_inputs()]
+        return [spec_dict(spec) for spec in self.model.get_inputs()]
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
         """The output spec, as `inputs`."""
-        return [_spec_dict(spec) for spec in self.model.get_outputs()]
+        return [spec_dict(spec) for spec in self.model.get_outputs()]
 
     @property
     def config(self) -> dict[str, Any]:
@@ -127,6 +132,17 @@ class Neuropod:
     def load_model(self) -> None:
         """Loads the model, after `load_model_at_construction=False`."""
         self.model.load_model()
+
+    def swap(self, path: Path) -> None:
+        """Replaces the package while it serves; for models loaded with `swappable=True`."""
+        raise InvalidArgumentError(
+            f"model '{self._name}' can't be swapped for '{path!s}'; load it with swappable=True"
+        )
+
+    @property
+    def generation(self) -> int:
+        """How many times the package was swapped."""
+        return 0
 
     def reset(self) -> None:
         """Forgets a stateful model's state. InvalidArgumentError if the model has none."""
@@ -160,6 +176,7 @@ class Neuropod:
 def load_neuropod(
     path: Path,
     *,
+    swappable: bool = False,
     use_ope: bool = False,
     visible_device: Device | NotGiven = NOT_GIVEN,
     visible_gpu: int | NotGiven | None = NOT_GIVEN,
@@ -178,6 +195,8 @@ def load_neuropod(
 
     Args:
         path: of the package.
+        swappable: the result's `swap(other_path)` replaces the package while it serves; see
+            docs/hot_swap.md.
         use_ope: run the model in a process of its own. Not available yet: True is refused.
         visible_device: where inputs marked "GPU" in the package go and the model runs: "cpu", or a GPU's
             index from 0 ("gpu:1" and "cuda:1" work too). Default: GPU 0. Without such a device it means
@@ -222,6 +241,10 @@ def load_neuropod(
     }
     if not isinstance(visible_device, NotGiven):
         options["visible_device"] = visible_device
+    if swappable:
+        from neuropod.swappable import SwappableNeuropod
+
+        return SwappableNeuropod(path, **options)
     return Neuropod(path, **options)
 
 
@@ -231,11 +254,3 @@ def _refuse_closed(name: str, *_: object) -> NoReturn:
 
 def _summary(specs: "Sequence[TensorSpec]") -> str:
     return ", ".join(f"{spec.name} {spec}" for spec in specs) or "nothing"
-
-
-def _spec_dict(spec: "TensorSpec") -> dict[str, Any]:
-    shape = [dim.symbol or (dim.value if dim.value >= 0 else None) for dim in spec.dims]
-    entry: dict[str, Any] = {"name": spec.name, "dtype": spec.type.name, "shape": shape}
-    if spec.optional:
-        entry["optional"] = True
-    return entry

@@ -73,7 +73,7 @@ def takes_existing_names(function: Callable[_P, _R]) -> Callable[_P, _R]:
             "load_neuropod",
             "keyword argument",
             kwargs.keys() - {"path"},
-            LoadOptions.__annotations__,
+            (*LoadOptions.__annotations__, "swappable"),
         )
         return function(*args, **kwargs)
 

@@ -171,7 +171,7 @@ def test_without_checks_a_wrong_dtype_goes_through(package: Path) -> None:
 
 def test_signature_names_every_option() -> None:
     options = set(inspect.signature(load_neuropod).parameters) - {"path"}
-    assert options == set(LoadOptions.__annotations__)
+    assert options == {*LoadOptions.__annotations__, "swappable"}
     for option in options:
         assert f"{option}:" in (load_neuropod.__doc__ or "") or option == "visible_gpu"
 
