@@ -82,8 +82,9 @@ torch::jit::Function& find_forward(const torch::jit::Module& module) {
 }  // namespace
 
 struct TorchNeuropodBackend::Model {
-  Model(torch::jit::Module loaded, const ModelConfig& config, bool strict)
-      : module(std::move(loaded)),
+  Model(torch::jit::Module loaded, const c10::Device& on, const ModelConfig& config, bool strict)
+      : device(on),
+        module(std::move(loaded)),
         self(module._ivalue()),
         forward(find_forward(module)),
         traits(find_graph_traits(forward)),
@@ -93,6 +94,7 @@ struct TorchNeuropodBackend::Model {
     if (config.stateful) state = std::make_unique<ModelState>(module);
   }
 
+  const c10::Device device;
   const torch::jit::Module module;
   const c10::IValue self;
   torch::jit::Function& forward;  // belongs to `module`
@@ -119,9 +121,11 @@ bool TorchNeuropodBackend::has_device(NeuropodDevice device) const {
 
 std::unique_ptr<TorchNeuropodBackend::Model> TorchNeuropodBackend::load() const {
   try {
-    torch::jit::Module module = load_module(*loader_, get_torch_device());
+    const c10::Device device = get_torch_device();
+    const CurrentDevice current(device);
+    torch::jit::Module module = load_module(*loader_, device);
     const bool strict = options_.strict || model_config_->format_version >= 1;
-    return std::make_unique<Model>(std::move(module), *model_config_, strict);
+    return std::make_unique<Model>(std::move(module), device, *model_config_, strict);
   } catch (...) {
     rethrow_torch_error(ErrorCode::kLoadFailed, "torch can't load the model");
   }
@@ -139,19 +143,25 @@ std::unique_ptr<NeuropodValueMap> TorchNeuropodBackend::infer_internal(
   const Model& model = *model_;
   try {
     use_threads(options_.threads);
+    const CurrentDevice current(model.device);
     const c10::InferenceMode inference_mode(!model.traits.differentiates);
     torch::jit::Stack stack;
     model.arguments.bind(model.self, inputs, &stack);
     // Not forward's operator(): that checks each argument against the schema, which was done when
     // the model was loaded, and costs more than all the rest with a hundred arguments.
     model.forward.run(stack);
-    return model.outputs.convert(std::move(stack.back()), inputs, requested_outputs);
+    auto outputs = model.outputs.convert(std::move(stack.back()), inputs, requested_outputs);
+    // What was brought back is there already. A model that returns only strings or numbers, or
+    // copies its inputs by itself (non_blocking), may still be reading memory that is the caller's.
+    wait_for_device(model.device);
+    return outputs;
   } catch (...) {
     rethrow_torch_error(ErrorCode::kModelError, "the model raised");
   }
 }
 
 void TorchNeuropodBackend::reset_internal() {
+  const CurrentDevice current(model_->device);
   if (model_->state == nullptr || !model_->state->restore()) model_ = load();
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <exception>
 #include <limits>
@@ -93,6 +95,11 @@ c10::Device to_torch_device(NeuropodDevice device) {
 NeuropodDevice from_torch_device(const c10::Device& device) {
   if (device.is_cpu()) return Device::CPU;
   return device.has_index() ? NeuropodDevice(device.index()) : Device::GPU0;
+}
+
+void wait_for_device(const c10::Device& device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
 }
 
 std::shared_ptr<MemoryPool> make_torch_pool(const RuntimeOptions& options) {

@@ -39,8 +39,12 @@ at::ScalarType to_scalar_type(TensorType type) {
   for (const DtypePair& pair : kDtypes) {
     if (pair.type == type) return pair.scalar_type;
   }
-  throw_error(ErrorCode::kInvalidArgument,
-              std::string("torch has no tensors of dtype '") + get_dtype_name(type) + "'");
+  std::string message = "torch " NEUROPOD_BACKEND_FRAMEWORK_VERSION " has no tensors of dtype '";
+  message.append(get_dtype_name(type)).append("'");
+#if !NEUROPOD_TORCH_HAS_WIDE_UNSIGNED
+  if (type != STRING_TENSOR) message += "; torch has them since 2.3";
+#endif
+  throw_error(ErrorCode::kInvalidArgument, message);
 }
 
 bool from_scalar_type(at::ScalarType scalar_type, TensorType* type) noexcept {
