@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import neuropod
 from neuropod.cli import (
+    api,
     backends,
     bench,
     compare,
@@ -26,7 +27,7 @@ from neuropod.cli.interrupts import Terminated, ending_on_signals
 from neuropod.cli.output import abandon_output, flush_output, prepare_output
 from neuropod.errors import NeuropodError
 
-_COMMANDS = (info, run, test, bench, evaluate, compare, signing, backends, doctor, completion)
+_COMMANDS = (info, run, test, bench, evaluate, compare, api, signing, backends, doctor, completion)
 
 
 class _Parser(argparse.ArgumentParser):
