@@ -163,11 +163,14 @@ void ModelMetrics::add_shard(Shard& shard, Shard* sum) const {
   if (taken) shard.release();
 }
 
-// The share of CPU time in the sampled calls, applied to all.
+// The share of CPU time in the sampled calls, applied to all. Reading the CPU's clock is a part of
+// what it shows, which a very short call mustn't get more than all of its time from.
 double ModelMetrics::cpu_seconds(const Shard& sum) const {
   if (sum.sampled_ticks == 0) return 0;
-  return 1e-9 * static_cast<double>(sum.sampled_cpu_nanoseconds) *
-         (static_cast<double>(sum.ticks) / static_cast<double>(sum.sampled_ticks));
+  const double rate = TickClock::seconds_per_tick();
+  const double share = 1e-9 * static_cast<double>(sum.sampled_cpu_nanoseconds) /
+                       (static_cast<double>(sum.sampled_ticks) * rate);
+  return std::min(share, 1.0) * static_cast<double>(sum.ticks) * rate;
 }
 
 ModelStats ModelMetrics::stats() const {

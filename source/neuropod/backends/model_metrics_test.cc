@@ -248,6 +248,14 @@ TEST_F(ModelMetricsTest, TellsWorkingFromSleeping) {
   EXPECT_LT(sleeping->stats().cpu_seconds, 0.5 * sleeping->stats().total.total_seconds);
 }
 
+TEST_F(ModelMetricsTest, NoModelUsesMoreCpuThanTime) {
+  const auto model = load();
+  for (int i = 0; i < 2000; ++i) model->infer(floats(1));
+  const ModelStats stats = model->stats();
+  EXPECT_GT(stats.cpu_seconds, 0);
+  EXPECT_LE(stats.cpu_seconds, stats.total.total_seconds * 1.0001);
+}
+
 TEST_F(ModelMetricsTest, SwitchedOffItCountsNothing) {
   RuntimeOptions options;
   options.collect_metrics = false;

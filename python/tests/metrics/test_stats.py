@@ -1,0 +1,111 @@
+"""model.stats()."""
+
+import contextlib
+import pprint
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neuropod
+
+ONES = np.ones(4, "float32")
+
+
+def test_counts_what_the_model_did(model: neuropod.Neuropod) -> None:
+    for _ in range(3):
+        model.infer({"x": ONES})
+    stats = model.stats()
+    assert stats["collected"]
+    assert stats["calls"] == 3
+    assert stats["calls_in_flight"] == 0
+    assert stats["errors"] == {}
+    assert stats["input_bytes"] == stats["output_bytes"] == 3 * 16
+    assert stats["copied_bytes"] == 0
+    assert stats["load_seconds"] > 0
+    assert 0 < stats["cpu_seconds"] <= stats["latency"]["total"]["total_seconds"] * 1.001
+    assert stats["allocator"] == model.allocator_stats
+
+
+def test_a_latency_has_quantiles_and_counts_by_bound(model: neuropod.Neuropod) -> None:
+    for _ in range(100):
+        model.infer({"x": ONES})
+    for part in model.stats()["latency"].values():
+        latency = dict(part)
+        assert latency["count"] == 100
+        assert latency["mean_seconds"] == pytest.approx(latency["total_seconds"] / 100)
+        assert latency["p50_seconds"] <= latency["p95_seconds"] <= latency["p99_seconds"]
+        assert latency["p99_seconds"] <= latency["max_seconds"]
+        counts = list(latency["up_to"].values())
+        assert counts == sorted(counts)
+        assert counts[-1] == 100 and 0 not in counts
+
+
+def test_failed_calls_are_counted_by_code_and_not_timed(model: neuropod.Neuropod) -> None:
+    with pytest.raises(neuropod.ModelError):
+        model.infer({"x": -ONES})
+    with pytest.raises(neuropod.SpecMismatchError):
+        model.infer({"z": ONES})
+    with pytest.raises(neuropod.NotFoundError):
+        model.infer({"x": ONES}, ["z"])
+    stats = model.stats()
+    assert stats["calls"] == 3
+    assert stats["errors"] == {"model_error": 1, "spec_mismatch": 1, "not_found": 1}
+    assert stats["latency"]["total"]["count"] == 0
+
+
+def test_a_model_that_is_not_loaded_yet_counts_refusals(
+    write_package: Callable[..., Path],
+) -> None:
+    with neuropod.load_neuropod(write_package(), load_model_at_construction=False) as model:
+        with pytest.raises(neuropod.InvalidArgumentError):
+            model.infer({"x": ONES})
+        assert model.stats()["errors"] == {"invalid_argument": 1}
+        assert model.stats()["load_seconds"] == 0
+        model.load_model()
+        model.infer({"x": ONES})
+        assert model.stats()["calls"] == 2
+        assert model.stats()["load_seconds"] > 0
+
+
+def test_totals_of_eight_threads_are_exact(model: neuropod.Neuropod) -> None:
+    def work(thread: int) -> None:
+        for call in range(500):
+            sign = -1 if (thread + call) % 4 == 0 else 1
+            with contextlib.suppress(neuropod.ModelError):
+                model.infer({"x": sign * ONES})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    stats = model.stats()
+    assert stats["calls"] == 4000
+    assert stats["errors"] == {"model_error": 1000}
+    assert stats["latency"]["total"]["count"] == 3000
+    assert stats["input_bytes"] == 4000 * 16
+    assert stats["output_bytes"] == 3000 * 16
+
+
+def test_switched_off_it_counts_nothing(write_package: Callable[..., Path]) -> None:
+    with neuropod.load_neuropod(write_package("quiet"), collect_metrics=False) as model:
+        model.infer({"x": ONES})
+        stats = model.stats()
+        assert not stats["collected"]
+        assert stats["calls"] == 0 and stats["latency"]["total"]["count"] == 0
+        assert stats["load_seconds"] > 0
+        assert "quiet" not in neuropod.metrics_text()
+
+
+def test_a_closed_model_has_no_stats(model: neuropod.Neuropod) -> None:
+    model.close()
+    with pytest.raises(neuropod.InvalidArgumentError, match="is closed"):
+        model.stats()
+
+
+def test_stats_are_plain_values_that_fit_a_screen(model: neuropod.Neuropod) -> None:
+    for _ in range(1000):
+        model.infer({"x": ONES})
+    text = pprint.pformat(model.stats(), sort_dicts=False, width=100)
+    assert len(text.splitlines()) < 70
+    assert eval(text)["calls"] == 1000
