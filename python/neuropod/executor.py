@@ -22,8 +22,9 @@ from neuropod.problem_api import spec_dict
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from neuropod._native import BackendLoadSpec, Model, TensorSpec
+    from neuropod._native import BackendLoadSpec, Model
     from neuropod.metrics import ModelStats
+    from neuropod.model_repr import ModelDescription
 
 
 class Neuropod:
@@ -40,11 +41,13 @@ class Neuropod:
 
         native = native_options(options)
         overrides = native_overrides(options.get("backend_overrides", ()))
-        self._use(_native.Model(path, overrides, native))
+        self._overrides = overrides
+        self._use(_native.Model(path, overrides, native), path)
 
-    def _use(self, model: "Model") -> None:
+    def _use(self, model: "Model", path: Path) -> None:
         """Serves with `model` from now on; calls under way hold the one they run on."""
         self._model: Model | None = model
+        self._path = path
         self._infer: Callable[..., Any] = model.infer
         self._name = model.get_name()
 
@@ -150,6 +153,7 @@ class Neuropod:
 
     def close(self) -> None:
         """Frees the model. Outputs stay valid; calling it again does nothing."""
+        self._description = self._describe()
         self._model = None
         self._infer = functools.partial(_refuse_closed, self._name)
 
@@ -165,11 +169,21 @@ class Neuropod:
         self.close()
 
     def __repr__(self) -> str:
-        if self._model is None:
-            return f"<Neuropod {self._name!r}, closed>"
-        inputs = _summary(self._model.get_inputs())
-        outputs = _summary(self._model.get_outputs())
-        return f"<Neuropod {self._name!r} ({self.platform}): {inputs} -> {outputs}>"
+        from neuropod.model_repr import as_text
+
+        return as_text(self._describe(), is_closed=self._model is None)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from neuropod.model_repr import as_html
+
+        return as_html(self._describe(), is_closed=self._model is None)
+
+    def _describe(self) -> "ModelDescription":
+        from neuropod.model_repr import describe
+
+        model = self._model
+        return self._description if model is None else describe(model, self._path, self._overrides)
 
 
 @takes_existing_names
@@ -250,7 +264,3 @@ def load_neuropod(
 
 def _refuse_closed(name: str, *_: object) -> NoReturn:
     raise InvalidArgumentError(f"model '{name}' is closed; load it again to use it")
-
-
-def _summary(specs: "Sequence[TensorSpec]") -> str:
-    return ", ".join(f"{spec.name} {spec}" for spec in specs) or "nothing"

@@ -54,7 +54,7 @@ class SwappableNeuropod(Neuropod):
                 ) from None
             with self._switching:
                 _ = self.model  # refuses if it was closed meanwhile
-                self._use(model)
+                self._use(model, path)
                 self._generation += 1
 
     def _load_fulfilling(self, path: Path) -> "Model":

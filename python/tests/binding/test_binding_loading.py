@@ -43,7 +43,7 @@ def test_specs_and_names(package: Path) -> None:
         assert model.outputs == [spec_dict("out", "float32", ["batch"])]
         model.inputs[0]["name"] = "changed"
         assert model.inputs[0]["name"] == "x"
-        for part in ("addition", "echo", "x float32", "out float32"):
+        for part in ("addition", "echo", "x    float32", "out  float32"):
             assert part in repr(model)
 
 
