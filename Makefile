@@ -16,7 +16,7 @@ setup_environment := $(or $(PYTHON),python3) tools/set_up.py \
 venv_python := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup offline-bundle environment demo test bench lint format docs clean python-at-hand
+.PHONY: help setup offline-bundle environment demo wheels deb test bench lint format docs clean python-at-hand
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,12 @@ offline-bundle: python-at-hand  ## what a set-up fetches, into dist/, for machin
 
 demo: setup  ## the main job on real data; ends with a page to look at
 	@$(venv_python) examples/demo/run_demo.py
+
+wheels: setup  ## the core's wheel and one per plug-in, into dist/; see docs/releasing.md
+	@$(venv_python) tools/build_wheels.py
+
+deb: environment  ## Debian packages of the library and its headers, into dist/
+	@tools/build_debs.sh
 
 test: setup  ## every test (CTEST_ARGS='-R name', PYTEST_ARGS='-k name')
 	@CTEST_ARGS="$(CTEST_ARGS)" PYTEST_ARGS="$(PYTEST_ARGS)" tools/run_tests.sh
