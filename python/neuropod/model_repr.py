@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from neuropod._native import BackendLoadSpec, Model
 
 _SHOWN_SPECS: Final = 20
+# A notebook's own style stripes tables, aligns cells to the right, and may be dark.
+_TABLE: Final = "border-collapse:collapse;color:inherit;font-size:inherit;margin:0.3em 0"
 _CELL: Final = "text-align:left;padding:0.1em 1em 0.1em 0"
 
 
@@ -83,13 +85,13 @@ def as_html(description: ModelDescription, is_closed: bool) -> str:
         f"<small>{_escaped(description.path)}</small>"
     )
     rows = "".join(
-        "<tr>"
+        '<tr style="background:none">'
         + f'<th style="{_CELL};font-weight:normal">{_escaped(row[0])}</th>'
         + "".join(f'<td style="{_CELL}">{_escaped(cell)}</td>' for cell in row[1:])
         + "</tr>"
         for row in _rows(description)
     )
-    return f'<div>{heading}<table style="border-collapse:collapse">{rows}</table></div>'
+    return f'<div>{heading}<table style="{_TABLE}">{rows}</table></div>'
 
 
 def _platform(description: ModelDescription) -> str:
