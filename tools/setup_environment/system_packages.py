@@ -34,10 +34,10 @@ def missing_packages() -> list[str]:
 def with_dependencies() -> list[str]:
     """The listed packages and all they depend on, but for what every Debian has.
 
-    Whatever is installed here doesn't count: another machine may lack it.
+    Whatever is installed here doesn't count, nor which Python runs: another machine may differ.
     """
     command = ["apt-get", "install", "--simulate", "--no-install-recommends"]
-    command += ["-o", "Dir::State::status=/dev/null", *_listed_packages()]
+    command += ["-o", "Dir::State::status=/dev/null", *_all_listed_packages()]
     try:
         simulated = _output(command)
     except SetupError:  # no package lists yet, or old ones
@@ -113,9 +113,14 @@ def _install_from(repository: Path, missing: Sequence[str], apt_get: list[str]) 
         run_logged("apt-get install", [*apt_get, *options, *install], "apt-install.log")
 
 
-def _listed_packages() -> list[str]:
+def _all_listed_packages() -> list[str]:
     lines = (REQUIREMENTS / "debian.txt").read_text().splitlines()
-    packages = [name for line in lines if (name := line.partition("#")[0].strip())]
+    return [name for line in lines if (name := line.partition("#")[0].strip())]
+
+
+def _listed_packages() -> list[str]:
+    """Those that this interpreter needs."""
+    packages = _all_listed_packages()
     if sys.base_prefix != "/usr":
         packages = [name for name in packages if not name.startswith("python3-")]
     return packages
