@@ -63,7 +63,7 @@ class BatchPlan:
             if columns[spec["name"]].rank == len(spec["shape"]) - 1 and takes_leading_one(spec)
         )
         all_stacked = len(stacked) == len(given) and bool(given)
-        symbol = batch_symbol(given, outputs) if all_stacked else None
+        symbol = batch_symbol(inputs, outputs) if all_stacked else None
         leading = {spec["shape"][0] for spec in given if spec["name"] in stacked}
         squeezed = frozenset(
             spec["name"]

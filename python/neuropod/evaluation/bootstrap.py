@@ -39,7 +39,7 @@ def interval(values: Array) -> tuple[float, float] | None:
         return None
     tail = 100 * (1 - LEVEL) / 2
     low, high = np.percentile(known, [tail, 100 - tail])
-    return float(low), float(high)
+    return float(low) + 0.0, float(high) + 0.0  # no -0
 
 
 def _draw(generator: np.random.Generator, resamples: int, rows: int) -> Array:

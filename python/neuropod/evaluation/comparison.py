@@ -139,7 +139,7 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="neuropod-compare-") as temporary:
         folder = Path(temporary)
         (folder / "data").mkdir()
-        prepared = prepare(dataset, api.inputs, (), folder / "data", limit, shown)
+        prepared = prepare(dataset, api, (), folder / "data", limit, shown)
         runs = _run(paths, prepared, settings, folder, shown)
         parities = [
             compare_output(runs[0].outputs[name], runs[1].outputs[name], tolerance, seed)

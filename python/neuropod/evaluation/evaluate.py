@@ -185,7 +185,7 @@ def _prepare(
     targets = list(dict.fromkeys(name for metric in metrics for name in metric.targets))
     columns = folder / "data"
     columns.mkdir()
-    prepared = prepare(dataset, api.inputs, targets, columns, limit, progress)
+    prepared = prepare(dataset, api, targets, columns, limit, progress)
     for metric in metrics:
         metric.check_targets(prepared.targets)
     return prepared

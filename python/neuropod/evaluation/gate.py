@@ -40,15 +40,12 @@ class Drop:
     def text(self) -> str:
         """One line for a reader."""
         change = "worse" if self.drop > 0 else "better"
-        amount = "NaN" if math.isnan(self.drop) else f"{abs(self.drop):.4g} {change}"
-        if self.drop == 0:
-            amount = "equal"
-        spread = ""
-        if self.interval is not None:
-            spread = f", 95 % interval of the drop {self.interval[0]:.4g} to {self.interval[1]:.4g}"
+        amount = f"{abs(self.drop):.4g} {change}"
+        if not abs(self.drop) > 0:
+            amount = "not comparable" if math.isnan(self.drop) else "equal"
         return (
-            f"{self.package}: {self.metric} {self.value:.4g}, baseline {self.baseline:.4g}: {amount} "
-            f"(at most {self.allowed:g} worse is allowed{spread})"
+            f"{self.package}: {self.metric} is {self.value:.4g}, {amount} than {self.baseline:.4g} of the "
+            f"baseline; {self.allowed:g} is allowed"
         )
 
 
@@ -114,7 +111,7 @@ def check_gate(
                     metric.label,
                     reference.value,
                     found.value,
-                    sign * (reference.value - found.value),
+                    sign * (reference.value - found.value) + 0.0,  # no -0
                     allowed[metric.label],
                     interval(paired),
                 )

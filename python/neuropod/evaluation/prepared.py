@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuropod.evaluation.batching import batch_symbol
 from neuropod.evaluation.columns import Column, ColumnFolder, Rows
 from neuropod.evaluation.datasets.dataset import Dataset
 from neuropod.evaluation.datasets.fitting import fit_rows
@@ -14,6 +15,7 @@ from neuropod.evaluation.datasets.text_values import typed
 from neuropod.evaluation.errors import DataError
 from neuropod.evaluation.progress import Progress
 from neuropod.packaging.nearest_name import did_you_mean
+from neuropod.problem_api import ProblemAPI
 
 Spec = Mapping[str, Any]
 
@@ -33,7 +35,7 @@ class PreparedData:
 
 def prepare(
     dataset: Dataset,
-    inputs: Sequence[Spec],
+    api: ProblemAPI,
     targets: Collection[str],
     folder: Path,
     limit: int | None,
@@ -43,7 +45,8 @@ def prepare(
 
     `limit`: only so many rows. Raises DataError that names row and column, or if there are no rows.
     """
-    specs = {spec["name"]: spec for spec in _given(inputs, dataset)}
+    specs = {spec["name"]: spec for spec in _given(api.inputs, dataset)}
+    batched = batch_symbol(api.inputs, api.outputs) is not None
     wanted = [*specs, *(name for name in targets if name not in specs)]
     columns = ColumnFolder(folder)
     count = 0
@@ -54,7 +57,7 @@ def prepare(
             kept = rows if limit is None else min(rows, limit - count)
             fitted = {name: values[:kept] for name, values in chunk.items()}
             for name, spec in specs.items():
-                fitted[name] = fit_rows(fitted[name], spec, count, dataset.where)
+                fitted[name] = fit_rows(fitted[name], spec, count, dataset.where, batched)
             columns.append(fitted)
             count += kept
             advance(kept)

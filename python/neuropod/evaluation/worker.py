@@ -60,9 +60,11 @@ class Worker:
         }
 
     def warm_up(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Runs the first call a few times, and makes a stateful model forget it."""
+        """Runs the first and the last call, which may be shorter, a few times; makes a stateful model
+        forget them."""
         for _ in range(request["times"]):
-            self._model.infer(self._plan.feed(self._inputs, *self._calls[0]), self._wanted)
+            for rows in {self._calls[0], self._calls[-1]}:
+                self._model.infer(self._plan.feed(self._inputs, *rows), self._wanted)
         if self._model.config.get("stateful"):
             self._model.reset()
         return {}

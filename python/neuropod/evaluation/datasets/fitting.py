@@ -13,16 +13,17 @@ from neuropod.packaging.dtypes import numpy_dtype
 
 
 def fit_rows(
-    rows: Rows, spec: Mapping[str, Any], first_row: int, where: Callable[[int], str]
+    rows: Rows, spec: Mapping[str, Any], first_row: int, where: Callable[[int], str], batched: bool
 ) -> Rows:
     """The rows in the spec's dtype. Floats may round, everything else must stay what it is.
 
+    batched: the spec's first dimension counts rows. Otherwise a row may also be a whole tensor.
     Raises DataError that names the first row whose values or shape don't fit.
     """
     if not isinstance(rows, list):
-        return _fit(rows, spec, lambda i: where(first_row + i))
+        return _fit(rows, spec, lambda i: where(first_row + i), batched)
     return [
-        fit_rows(np.asarray(row)[None], spec, first_row + index, where)[0]
+        fit_rows(np.asarray(row)[None], spec, first_row + index, where, batched)[0]
         for index, row in enumerate(rows)
     ]
 
@@ -33,8 +34,10 @@ def shape_text(shape: Any) -> str:
     return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
 
-def _fit(block: Array, spec: Mapping[str, Any], where: Callable[[int], str]) -> Array:
-    if not _shape_fits(block.shape[1:], spec):
+def _fit(
+    block: Array, spec: Mapping[str, Any], where: Callable[[int], str], batched: bool
+) -> Array:
+    if not _shape_fits(block.shape[1:], spec, batched):
         whole = shape_text(spec["shape"])
         if takes_leading_one(spec):
             wanted = f"{shape_text(spec['shape'][1:])} (the model takes {whole})"
@@ -47,9 +50,9 @@ def _fit(block: Array, spec: Mapping[str, Any], where: Callable[[int], str]) -> 
     return _cast(block, spec, where)
 
 
-def _shape_fits(shape: tuple[int, ...], spec: Mapping[str, Any]) -> bool:
+def _shape_fits(shape: tuple[int, ...], spec: Mapping[str, Any], batched: bool) -> bool:
     wanted = list(spec["shape"])
-    if len(shape) == len(wanted) - 1 and takes_leading_one(spec):
+    if batched or (len(shape) == len(wanted) - 1 and takes_leading_one(spec)):
         wanted = wanted[1:]
     return len(shape) == len(wanted) and all(
         not isinstance(want, int) or want == size for want, size in zip(wanted, shape, strict=True)

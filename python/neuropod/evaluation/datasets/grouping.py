@@ -49,7 +49,7 @@ def _group(name: str, found: dict[tuple[int, ...], str], source: str) -> ColumnG
     missing = [index for index in np.ndindex(*shape) if index not in found]
     if missing:
         raise DataError(
-            f"{source}: {name!r} has columns up to {max(found.values(), key=len)!r}, but none for "
+            f"{source}: {name!r} has columns up to {found[max(found)]!r}, but none for "
             f"index {list(missing[0])}; a tensor needs a column for each element"
         )
     return ColumnGroup(name, shape, tuple(found[index] for index in np.ndindex(*shape)))

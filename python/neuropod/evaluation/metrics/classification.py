@@ -198,7 +198,10 @@ class RocAuc(ClassificationMetric):
         count = 2 if scores.ndim == 1 else scores.shape[1]
         indices = self._indices(targets, count)
         if count == 2:
-            return RocAucScore(scores.reshape(len(scores), -1)[:, -1:], (indices == 1)[:, None])
+            pairs = scores.reshape(len(scores), -1)
+            # A NaN of class 0 makes the row's answer NaN, too.
+            last = np.where(np.isnan(pairs).any(axis=1), np.nan, pairs[:, -1])
+            return RocAucScore(last[:, None], (indices == 1)[:, None])
         return RocAucScore(scores, indices[:, None] == np.arange(count))
 
 

@@ -20,8 +20,7 @@ from neuropod.evaluation.report.table import Table, comparison_tables, worst_row
 from neuropod.packaging.arrays import Array
 
 _SHOWN_POINTS = 1000
-# What equal numbers stand for on a logarithmic axis.
-_SMALLEST_DIFFERENCE = 1e-12
+_HALF_SIZE = (430.0, 404.0)
 
 
 def comparison_page(result: ComparisonResult) -> str:
@@ -56,7 +55,7 @@ def _summary(result: ComparisonResult) -> str:
     disagreeing = max((output.disagreement for output in result.outputs), default=0.0)
     largest = max((o.max_difference for o in result.outputs if not o.is_text), default=0.0)
     ratio = result.speed_ratio
-    faster = f"{ratio:.2f} ×" if ratio >= 1 else f"1/{1 / ratio:.2f} ×"
+    faster = f"{ratio:.2f} × faster" if ratio >= 1 else f"{1 / ratio:.2f} × slower"
     return cards(
         card(
             "verdict",
@@ -66,7 +65,7 @@ def _summary(result: ComparisonResult) -> str:
         ),
         card("rows that disagree", units.percent(disagreeing), "in the output with most of them"),
         card("largest difference", f"{largest:.3g}", "of numbers that are finite in both"),
-        card("speed of B", faster, "A's median latency over B's"),
+        card("B is", faster, "by the median latency of calls"),
     )
 
 
@@ -97,12 +96,18 @@ def _differences(output: OutputParity) -> str:
     difference = abs(output.samples[:, 0] - output.samples[:, 1])
     if not difference.any():
         return "<p>All of them are equal.</p>"
-    exponents = np.log10(np.maximum(difference, _SMALLEST_DIFFERENCE))
+    title = f"{output.name}: absolute differences"
+    if "float" not in output.dtype:
+        return histogram(title, [("", difference)], "|A - B|", size=_HALF_SIZE)
+    smallest = float(difference[difference > 0].min())
+    equal = smallest / 10
+    exponents = np.log10(np.maximum(difference, equal))
     return histogram(
-        f"{output.name}: absolute differences",
+        title,
         [("", exponents)],
-        f"|A - B|; equal numbers stand at {_SMALLEST_DIFFERENCE:g}",
+        f"|A - B|; equal numbers stand at {equal:.0e}" if (difference == 0).any() else "|A - B|",
         axis_text=lambda value: f"{10**value:.0e}",
+        size=_HALF_SIZE,
     )
 
 

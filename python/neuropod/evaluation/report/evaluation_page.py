@@ -5,7 +5,15 @@ import math
 from neuropod.evaluation.report import units
 from neuropod.evaluation.report.page import card, cards, notes, page, plot, section, table
 from neuropod.evaluation.report.plots import Bar, Dot, bars, intervals
-from neuropod.evaluation.report.table import evaluation_tables, heading, metric_text
+from neuropod.evaluation.report.table import (
+    COST_COLUMNS,
+    Table,
+    cost_row,
+    evaluation_tables,
+    gate_table,
+    heading,
+    metric_text,
+)
 from neuropod.evaluation.result import EvaluationResult, MetricInfo, PackageResult
 
 
@@ -25,7 +33,8 @@ def evaluation_page(result: EvaluationResult) -> str:
             section("Metrics", table(tables[0], 3), *pictures, _notes(ran), note=_interval(result))
         )
     if ran:
-        sections.append(_cost(ran, table(tables[-1])))
+        costs = Table("", ("package", *COST_COLUMNS), [cost_row(package) for package in ran])
+        sections.append(_cost(ran, table(costs)))
     lead = (
         f"{len(result.packages)} package{'s' if len(result.packages) != 1 else ''} on "
         f"{result.rows:,} rows of {result.data}, in calls of {result.batch_size} rows where the "
@@ -57,9 +66,8 @@ def _gate(result: EvaluationResult) -> str:
     gate = result.gate
     if gate is None:
         return ""
-    kept = [drop.text for drop in gate.drops if drop.passed]
     lost = [drop.text for drop in gate.drops if not drop.passed]
-    return section(f"Against {gate.baseline}", notes(lost, "bad"), notes(kept))
+    return section(f"Against {gate.baseline}", notes(lost, "bad"), table(gate_table(gate), 3))
 
 
 def _metric(info: MetricInfo, ran: list[PackageResult]) -> str:

@@ -40,7 +40,10 @@ def side_by_side(*figures: str) -> str:
 
 def table(given: Table, text_columns: int = 1) -> str:
     """A table; its first columns are text, the others figures."""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in given.columns)
+    head = "".join(
+        f'<th class="{"text" if i < text_columns else ""}">{html.escape(column)}</th>'
+        for i, column in enumerate(given.columns)
+    )
     rows = []
     for row in given.rows:
         cells = "".join(

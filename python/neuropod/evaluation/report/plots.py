@@ -14,6 +14,7 @@ _NAME_WIDTH = 190.0
 _ROW = 34.0
 _TOP, _AXIS = 10.0, 30.0
 _NAME_CHARACTERS = 26
+_BINS = 48
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Dot:
 
 def intervals(title: str, dots: Sequence[Dot]) -> str:
     """A row for each package: its value as a dot, its interval as a line."""
-    right = _WIDTH - 170
+    right = _WIDTH - 190
     drawing = Drawing(_WIDTH, _TOP + _ROW * len(dots) + _AXIS, title)
     low, high = finite_range([v for dot in dots for v in (dot.value, dot.low, dot.high)])
     scale = linear(low, high, _NAME_WIDTH, right)
@@ -75,14 +76,14 @@ def histogram(
     title: str,
     series: Sequence[tuple[str, Array]],
     unit: str,
-    bins: int = 48,
     axis_text: Callable[[float], str] = "{:g}".format,
+    size: tuple[float, float] = (_WIDTH, 276.0),
 ) -> str:
     """How often values occur, one or two series over the same bins; the median as a dashed line."""
-    left, right, top, bottom = 44.0, _WIDTH - 16, 34.0, 230.0
-    drawing = Drawing(_WIDTH, bottom + 46, title)
+    left, right, top, bottom = 44.0, size[0] - 16, 34.0, size[1] - 46
+    drawing = Drawing(*size, title)
     low, high = finite_range([float(v) for _, values in series for v in _ends(values)], 0.02)
-    edges = np.linspace(low, high, bins + 1)
+    edges = np.linspace(low, high, _BINS + 1)
     counts = [np.histogram(values, edges)[0] for _, values in series]
     most = max((int(count.max()) for count in counts), default=1) or 1
     x, y = linear(low, high, left, right), linear(0, most, bottom, top)
@@ -107,7 +108,7 @@ def histogram(
             text = short(f"{name}, median {axis_text(middle)}", 48)
             drawing.text(legend + 18, 18, text, "value")
             legend += 7.4 * len(text) + 46
-    for tick in ticks(low, high, 6):
+    for tick in ticks(low, high, int(size[0] / 125)):
         drawing.text(x(tick), bottom + 18, axis_text(tick), "tick", "middle")
     drawing.line(left, bottom, right, bottom, "axis")
     drawing.text(right, bottom + 38, unit, "tick", "end")
@@ -116,7 +117,7 @@ def histogram(
 
 def scatter(title: str, pairs: Array, names: tuple[str, str]) -> str:
     """A against B, (n, 2); on the line they are equal."""
-    size, left, top = 330.0, 62.0, 12.0
+    size, left, top = 330.0, 62.0, 26.0
     drawing = Drawing(left + size + 16, top + size + 48, title)
     low, high = finite_range([float(v) for v in (*_ends(pairs[:, 0]), *_ends(pairs[:, 1]))])
     x, y = linear(low, high, left, left + size), linear(low, high, top + size, top)
@@ -128,8 +129,8 @@ def scatter(title: str, pairs: Array, names: tuple[str, str]) -> str:
     drawing.line(x(low), y(low), x(high), y(high), "median series1")
     for a, b in pairs.tolist():
         drawing.circle(x(a), y(b), 2.6, "point")
-    drawing.text(left + size, top + size + 38, f"A  {short(names[0], 34)}", "tick", "end")
-    drawing.text(left + 8, top + 16, f"B  {short(names[1], 34)}", "tick")
+    drawing.text(left + size, top + size + 38, f"A: {short(names[0], 34)}", "tick", "end")
+    drawing.text(left, top - 12, f"B: {short(names[1], 34)}", "tick")
     return str(drawing)
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neuropod.evaluation.comparison import ComparisonResult
+from neuropod.evaluation.gate import GateResult
 from neuropod.evaluation.parity import OutputParity
 from neuropod.evaluation.report import units
 from neuropod.evaluation.resources import Resources
-from neuropod.evaluation.result import EvaluationResult, MetricInfo, MetricValue
+from neuropod.evaluation.result import EvaluationResult, MetricInfo, MetricValue, PackageResult
 
 COST_COLUMNS = ("p50", "p90", "p99", "throughput", "CPU", "peak memory", "load")
 
@@ -44,12 +45,44 @@ def evaluation_tables(result: EvaluationResult) -> list[Table]:
                 rows,
             )
         )
-    cost = [(p.name, *cost_cells(p.resources)) for p in ranked if p.resources is not None]
+    cost = [cost_row(package) for package in ranked if package.resources is not None]
     if cost:
         batch = any(package.batch_symbol for package in ranked)
         size = f"{result.batch_size} rows" if batch else "1 row"
         tables.append(Table(f"cost: calls of {size}", ("package", *COST_COLUMNS), cost))
+    if result.gate is not None and result.gate.drops:
+        tables.append(gate_table(result.gate))
     return tables
+
+
+def gate_table(gate: GateResult) -> Table:
+    """Every package against the baseline, metric by metric."""
+    rows = [
+        (
+            drop.package,
+            drop.metric,
+            "ok" if drop.passed else "FAILED",
+            units.number(drop.baseline),
+            units.number(drop.value),
+            units.number(drop.drop),
+            "" if drop.interval is None else "[{}, {}]".format(*map(units.number, drop.interval)),
+            f"{drop.allowed:g}",
+        )
+        for drop in gate.drops
+    ]
+    return Table(f"gate: against {gate.baseline}", GATE_COLUMNS, rows)
+
+
+GATE_COLUMNS = (
+    "package",
+    "metric",
+    "verdict",
+    "baseline",
+    "value",
+    "worse by",
+    "95 % interval",
+    "allowed",
+)
 
 
 def comparison_tables(result: ComparisonResult) -> list[Table]:
@@ -126,6 +159,11 @@ def worst_rows(result: ComparisonResult) -> list[tuple[str, ...]]:
         for output in result.outputs
         for worst in output.worst
     ]
+
+
+def cost_row(package: PackageResult) -> tuple[str, ...]:
+    """One package of an evaluation, its name first."""
+    return (package.name, *(cost_cells(package.resources) if package.resources else ()))
 
 
 def cost_cells(resources: Resources) -> tuple[str, ...]:
