@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuropod.cli.argument_types import natural, positive, positives, seconds
 from neuropod.cli.bench_view import as_dict, print_results
 from neuropod.cli.exit_codes import ExitCode, UsageError
 from neuropod.cli.interrupts import leave_at_once
@@ -62,35 +63,35 @@ def add_parser(
         metavar="NAME=N",
         help="size of a symbol (batch=8) or of an axis without one (image[1]=224); otherwise 1",
     )
-    inputs.add_argument("--seed", type=int, default=0, metavar="N", help="of random inputs")
+    inputs.add_argument("--seed", type=natural, default=0, metavar="N", help="of random inputs")
     load = parser.add_argument_group("load")
     load.add_argument(
         "--threads",
-        type=_thread_counts,
+        type=positives,
         default=[1],
         metavar="N,…",
         help="calling threads, one measurement for each number (default: 1)",
     )
     load.add_argument(
-        "--seconds", type=float, default=3.0, metavar="S", help="of each measurement (default: 3)"
+        "--seconds", type=seconds, default=3.0, metavar="S", help="of each measurement (default: 3)"
     )
-    load.add_argument("--calls", type=int, metavar="N", help="of each thread, instead of --seconds")
     load.add_argument(
-        "--warm-up", type=int, metavar="N", help="calls before (default: 10, at most half a second)"
+        "--calls", type=positive, metavar="N", help="of each thread, instead of --seconds"
     )
-    load.add_argument("--framework-threads", type=int, metavar="N", help="threads of the framework")
+    load.add_argument(
+        "--warm-up",
+        type=natural,
+        metavar="N",
+        help="calls before (default: 10, at most half a second)",
+    )
+    load.add_argument(
+        "--framework-threads", type=positive, metavar="N", help="threads of the framework"
+    )
     add_loading_arguments(load)
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw latency and throughput: .png or .svg"
     )
     parser.set_defaults(command=_run)
-
-
-def _thread_counts(text: str) -> list[int]:
-    counts = [int(part) for part in text.split(",")]
-    if min(counts) < 1:
-        raise ValueError
-    return counts
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -120,12 +121,6 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """What can be known to be wrong before anything is measured."""
-    if not 0 < args.seconds < float("inf"):
-        raise UsageError(f"--seconds {args.seconds:g}: expected a number above 0")
-    if args.calls is not None and args.calls < 1:
-        raise UsageError(f"--calls {args.calls}: expected a number above 0")
-    if args.warm_up is not None and args.warm_up < 0:
-        raise UsageError(f"--warm-up {args.warm_up}: expected a number from 0")
     if args.input and (args.random or args.size):
         raise UsageError("-i takes inputs from files, --random and --size make them up; give one")
     if args.plot is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _FOLDER: Final = re.compile(r"\bDIR\b")
-_FILE: Final = re.compile(r"\b(PACKAGE|PKG|FILE|PATH|KEY)\b")
+_FILE: Final = re.compile(r"\b(PACKAGE|FILE|PATH)|^(OLD|NEW)$|\.pem$")
 
 _SETTING_UP: Final = """\
 To try it in this shell:

@@ -11,6 +11,7 @@ from neuropod.cli.doctor_finding import Finding, Level
 KNOWN_VARIABLES: Final = (
     "NEUROPOD_BACKEND_PATH",
     "NEUROPOD_BASE_DIR",
+    "NEUROPOD_LOG_FORMAT",
     "NEUROPOD_LOG_LEVEL",
     "XDG_DATA_HOME",
     "TMPDIR",
@@ -19,7 +20,12 @@ KNOWN_VARIABLES: Final = (
 
 _PREFIX: Final = "NEUROPOD_"
 _BUILD_PREFIX: Final = "NEUROPOD_BUILD_"
-_LOG_LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
+_CHOICES: Final = {
+    "NEUROPOD_LOG_LEVEL": ("TRACE", "DEBUG", "INFO", "WARN", "ERROR"),
+    "NEUROPOD_LOG_FORMAT": ("TEXT", "JSON"),
+}
+"""In any case; anything else is as if the variable weren't set."""
+
 _OTHERS: Final = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "CXX")
 """They change which libraries, modules and compilers are found."""
 
@@ -45,9 +51,10 @@ def _variable(name: str, value: str) -> Finding:
             Level.NOTE,
             f"`unset {name}`, or correct its name",
         )
-    if name == "NEUROPOD_LOG_LEVEL" and value.upper() not in _LOG_LEVELS:
-        text = f"{value} is no level; INFO is used"
-        return Finding(name, text, Level.NOTE, f"one of {', '.join(_LOG_LEVELS)}")
+    choices = _CHOICES.get(name, ())
+    if choices and value.upper() not in choices:
+        text = f"{value} isn't known, so the default is used"
+        return Finding(name, text, Level.NOTE, f"set it to one of {', '.join(choices)}")
     if name in ("NEUROPOD_BACKEND_PATH", "NEUROPOD_BASE_DIR"):
         missing = [part for part in value.split(":") if part and not Path(part).is_dir()]
         if missing:

@@ -3,11 +3,17 @@
 import argparse
 from typing import Any
 
+from neuropod.errors import InvalidArgumentError
+from neuropod.options import device_index
+
 
 def add_loading_arguments(parser: argparse._ActionsContainer) -> None:
     """Adds `--device` and what is demanded of the package."""
     parser.add_argument(
-        "--device", default=None, metavar="DEVICE", help="cpu, or a GPU's index (default: GPU 0)"
+        "--device",
+        type=_device,
+        metavar="DEVICE",
+        help="cpu, or a GPU's index (default: GPU 0)",
     )
     parser.add_argument(
         "--no-verify", action="store_true", help="don't compare files with the manifest's hashes"
@@ -32,5 +38,16 @@ def loading_options(args: argparse.Namespace, framework_threads: int | None) -> 
         "allow_native_code": not args.no_native_code,
     }
     if args.device is not None:
-        options["visible_device"] = int(args.device) if args.device.isdecimal() else args.device
+        options["visible_device"] = args.device
     return options
+
+
+def _device(text: str) -> int | str:
+    value = int(text) if text.isdecimal() else text
+    try:
+        device_index(value)
+    except InvalidArgumentError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no device; expected cpu, or a GPU's index from 0"
+        ) from error
+    return value

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuropod.cli.argument_types import positive
 from neuropod.cli.exit_codes import ExitCode, UsageError
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import print_json, print_table, print_text
@@ -46,7 +47,7 @@ def add_parser(
         help="scale pictures to the size that the model expects, and convert their channels",
     )
     add_loading_arguments(parser)
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the framework")
+    parser.add_argument("--threads", type=positive, metavar="N", help="threads of the framework")
     parser.set_defaults(command=_run)
 
 

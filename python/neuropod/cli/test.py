@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuropod.cli.argument_types import positive, tolerance
 from neuropod.cli.exit_codes import ExitCode, UsageError
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import print_json, print_table, print_text
@@ -34,21 +35,27 @@ def add_parser(
     )
     parser.add_argument("package", metavar="PACKAGE", help="file or folder")
     parser.add_argument(
-        "--rtol", type=float, default=1e-5, metavar="R", help="relative tolerance (default: 1e-5)"
+        "--rtol",
+        type=tolerance,
+        default=1e-5,
+        metavar="R",
+        help="relative tolerance (default: 1e-5)",
     )
     parser.add_argument(
-        "--atol", type=float, default=1e-8, metavar="A", help="absolute tolerance (default: 1e-8)"
+        "--atol",
+        type=tolerance,
+        default=1e-8,
+        metavar="A",
+        help="absolute tolerance (default: 1e-8)",
     )
     add_loading_arguments(parser)
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the framework")
+    parser.add_argument("--threads", type=positive, metavar="N", help="threads of the framework")
     parser.set_defaults(command=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     from neuropod import load_neuropod
 
-    _check_tolerance("--rtol", args.rtol)
-    _check_tolerance("--atol", args.atol)
     options = loading_options(args, args.threads)
     with reading_package():
         model = load_neuropod(args.package, load_model_at_construction=False, **options)
@@ -95,11 +102,6 @@ def _test(model: "Neuropod", data: dict[str, Any], args: argparse.Namespace) -> 
     else:
         _print(model, args, comparisons, passed, seconds)
     return ExitCode.DONE if passed else ExitCode.MODEL_FAILED
-
-
-def _check_tolerance(option: str, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise UsageError(f"{option} {value:g}: a tolerance is a number from 0")
 
 
 def _print(

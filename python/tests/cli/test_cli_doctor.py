@@ -234,7 +234,8 @@ def test_a_home_that_is_not_writable(examine, monkeypatch, home):
         ("NEUROPOD_BACKENDS_PATH", "/x", "did you mean 'NEUROPOD_BACKEND_PATH'"),
         ("NEUROPOD_BACKEND_PATH", "/no/such/place", "/no/such/place: no such folder"),
         ("NEUROPOD_BASE_DIR", "/no/such/place", "/no/such/place: no such folder"),
-        ("NEUROPOD_LOG_LEVEL", "LOUD", "is no level"),
+        ("NEUROPOD_LOG_LEVEL", "LOUD", "isn't known"),
+        ("NEUROPOD_LOG_FORMAT", "xml", "isn't known"),
     ],
 )
 def test_a_variable_that_cannot_be_meant(examine, monkeypatch, name, value, text):

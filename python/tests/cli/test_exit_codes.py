@@ -144,3 +144,36 @@ def test_a_closed_stdout_is_no_error(addition):
 def test_a_package_that_is_no_package_is_3_in_a_process(tmp_path):
     ended = done("info", tmp_path / "missing")
     assert (ended.returncode, ended.stdout) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "p", "--threads", "0"], "--threads: expected a whole number from 1, but is '0'"),
+        (["run", "p", "--device", "tpu"], "--device: 'tpu' is no device; expected cpu, or a GPU's"),
+        (["test", "p", "--rtol", "x"], "--rtol: expected a number, but is 'x'"),
+        (
+            ["bench", "p", "--threads", "1,,2"],
+            "--threads: expected a whole number from 1, but is ''",
+        ),
+        (["bench", "p", "--seed", "-1"], "--seed: expected a whole number from 0, but is '-1'"),
+        (["bench", "p", "--seconds", "nan"], "--seconds: expected a number, but is 'nan'"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_named(capsys, arguments, message):
+    code, shown = failed(capsys, *arguments)
+    assert code == 2
+    assert message in shown
+
+
+def test_starting_imports_nothing_that_is_not_needed():
+    program = (
+        "import sys; from neuropod.cli.main import make_parser; make_parser(); "
+        "print(sorted({'numpy', 'rich', 'PIL', 'matplotlib', 'shtab', 'neuropod._native', "
+        "'neuropod.packaging', 'neuropod.backend_installer', 'importlib.metadata', 'torch'} "
+        "& set(sys.modules)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[]\n"
