@@ -55,6 +55,9 @@ def add_parser(
         metavar="[NAME=]FILE",
         help="as `neuropod run`",
     )
+    inputs.add_argument(
+        "--resize", action="store_true", help="scale and convert pictures, as `neuropod run`"
+    )
     inputs.add_argument("--random", action="store_true", help="make inputs up from the specs")
     inputs.add_argument(
         "--size",
@@ -172,7 +175,7 @@ def _inputs(
     from neuropod.cli.test import package_test_data
 
     if args.input:
-        return "files", read_inputs(args.input, model.inputs)
+        return "files", read_inputs(args.input, model.inputs, args.resize)
     if not args.random and not args.size:
         with reading_package():
             data = package_test_data(package, model)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _EXTRAS: Final = {
     "pillow": ("images", "`neuropod run` reads no pictures"),
-    "matplotlib": ("plots", "`neuropod bench` draws no plots"),
+    "matplotlib": ("plots", "`neuropod bench` and `evaluate` draw no plots"),
+    "pyarrow": ("parquet", "`neuropod evaluate` reads no Parquet files"),
+    "ml_dtypes": ("bfloat16", "NumPy has no bfloat16"),
 }
 """Optional distributions: the extra that brings each, and what is missing without it."""
 

@@ -24,7 +24,12 @@ from neuropod.cli import (
 )
 from neuropod.cli.exit_codes import ExitCode, UsageError, exit_code_of, help_text
 from neuropod.cli.interrupts import Terminated, ending_on_signals
-from neuropod.cli.output import abandon_output, flush_output, prepare_output
+from neuropod.cli.output import (
+    abandon_output,
+    flush_output,
+    prepare_output,
+    without_controls,
+)
 from neuropod.errors import NeuropodError
 
 _COMMANDS = (info, run, test, bench, evaluate, compare, api, signing, backends, doctor, completion)
@@ -97,7 +102,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _one_line(message: str) -> str:
     """A framework's own message may have many lines; --debug shows them as they are."""
-    return " ".join(message.split())
+    return without_controls(" ".join(message.split()))
 
 
 def _fail(message: str, code: ExitCode, debug: bool) -> int:

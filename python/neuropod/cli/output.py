@@ -89,9 +89,13 @@ def print_table(
 
 def printable(text: str) -> str:
     """Control characters shown, so that a package can't steer the terminal; and what stdout can't say."""
-    shown = "".join(c if c.isprintable() or c == "\n" else _shown(c) for c in text)
     encoding = sys.stdout.encoding or "utf-8"
-    return shown.encode(encoding, "backslashreplace").decode(encoding)
+    return without_controls(text).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def without_controls(text: str) -> str:
+    """Control characters but line ends, and bytes that aren't UTF-8, as escapes."""
+    return "".join(c if c.isprintable() or c == "\n" else _shown(c) for c in text)
 
 
 def _shown(character: str) -> str:

@@ -161,6 +161,14 @@ def test_no_color_and_dumb_terminals_get_plain_text(folder):
     assert "\x1b" not in written
 
 
+def test_a_package_cannot_steer_the_terminal_by_an_error(tmp_path):
+    (tmp_path / "config.json").write_text('{"name": "\\u001b[2J", "platform": "no\\u001b[31m"}')
+    ended = done("run", tmp_path)
+    assert ended.returncode in (3, 4)
+    assert r"\x1b" in ended.stderr
+    assert "\x1b" not in ended.stderr
+
+
 # Folders.
 
 
