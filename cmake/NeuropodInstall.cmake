@@ -37,7 +37,7 @@ set(public_headers
     backends/tensor_allocator.hh backends/tensor_allocator_impl.hh
     base/error.hh base/logging.hh base/shared_library.hh base/temporary_folder.hh base/visibility.hh
     core/generic_tensor.hh core/memory_pool.hh
-    package/call_plan.hh
+    package/call_plan.hh package/problem_api.hh
     serialization/serialization.hh)
 foreach(header IN LISTS public_headers)
   cmake_path(GET header PARENT_PATH folder)

@@ -10,77 +10,40 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from installed_prefix import (
+    BUILD,
+    EXAMPLES,
+    ROOT,
+    WARNINGS,
+    check_output_of_example,
+    configure,
+    run,
+)
 
-ROOT = Path(__file__).parents[2]
-BUILD = Path(os.environ.get("NEUROPOD_BUILD_DIR", ROOT / "build" / "release"))
-EXAMPLES = ROOT / "examples"
-
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
-STANDARDS = ("c++17", "c++20")
-# The one header that includes a third-party one, for applications that have it anyway.
-EIGEN_HEADER = "neuropod/conversions/eigen.hh"
-# Macros that applications knew before ours were prefixed.
-OLD_MACROS = {
-    "FOR_EACH_TYPE_MAPPING_EXCEPT_STRING",
-    "FOR_EACH_TYPE_MAPPING_INCLUDING_STRING",
-    "MAKE_SERIALIZABLE",
-    "REGISTER_NEUROPOD_BACKEND",
-    "SET_SERIALIZE_TAG",
-}
 BASE_LIBRARIES = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"}
-# Folders below /usr/include that belong to the compiler, the C library or the kernel.
-SYSTEM_FOLDERS = {"c++", "x86_64-linux-gnu", "aarch64-linux-gnu", "linux", "asm", "asm-generic"}
 
-
-def run(
-    command: Sequence[str | Path], *, env: dict[str, str] | None = None, cwd: Path | None = None
-) -> str:
-    """Standard output of a command that must succeed."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        env=None if env is None else os.environ | env,
-        cwd=cwd,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    assert (BUILD / "lib").is_dir(), f"{BUILD} isn't built; `make setup` builds it"
-    path = tmp_path_factory.mktemp("prefix with a space")
-    run(["cmake", "--install", BUILD, "--prefix", path])
-    return path
-
-
-@pytest.fixture(scope="module")
-def libdir(prefix: Path) -> Path:
-    (library,) = prefix.glob("lib*/**/libneuropod.so")
-    return library.parent
-
-
-@pytest.fixture(scope="module")
-def headers(prefix: Path) -> list[str]:
-    include = prefix / "include"
-    return sorted(str(path.relative_to(include)) for path in include.rglob("*.hh"))
-
-
-def check_output_of_example(program: Path) -> None:
-    env = {"NEUROPOD_BACKEND_PATH": "", "XDG_DATA_HOME": "/nowhere"}
-    assert run([program, EXAMPLES / "cpp" / "models" / "addition"], env=env) == "ok\n"
+FIND_PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(found CXX)
+find_package(Neuropod {request} CONFIG REQUIRED)
+add_executable(found main.cc)
+target_link_libraries(found PRIVATE {target})
+"""
+MAIN = """
+#include <{header}>
+#include <neuropod/neuropod.hh>
+int main() {{ return *neuropod::library_version() == 0; }}
+"""
 
 
 def test_the_example_builds_with_cmake(prefix: Path, tmp_path: Path) -> None:
-    run(["cmake", "-S", EXAMPLES / "cpp", "-B", tmp_path, "-G", "Ninja",
-         f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_CXX_FLAGS=" + " ".join(WARNINGS)])  # fmt: skip
+    flags = " ".join(WARNINGS)
+    configure(
+        EXAMPLES / "cpp", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_FLAGS={flags}"
+    )
     run(["cmake", "--build", tmp_path])
     check_output_of_example(tmp_path / "neuropod_every_call")
 
@@ -95,68 +58,6 @@ def test_the_example_builds_with_pkg_config(libdir: Path, tmp_path: Path) -> Non
     command = f"g++ -std=c++17 -o '{program}' '{EXAMPLES}/cpp/every_call.cc' {flags.strip()}"
     run(["sh", "-c", f"{command} '-Wl,-rpath,{libdir}'"])
     check_output_of_example(program)
-
-
-@pytest.mark.slow
-def test_each_header_compiles_alone(prefix: Path, headers: list[str], tmp_path: Path) -> None:
-    assert "neuropod/neuropod.hh" in headers
-    eigen = run(["pkg-config", "--cflags", "eigen3"]).replace("-I", "-isystem").split()
-
-    def compile_alone(header: str, standard: str) -> str:
-        source = tmp_path / f"{header.replace('/', '_')}_{standard}.cc"
-        source.write_text(f"#include <{header}>\n#include <{header}>\n")
-        extra = eigen if header == EIGEN_HEADER else []
-        done = subprocess.run(
-            ["g++", f"-std={standard}", "-fsyntax-only", *WARNINGS, f"-I{prefix}/include", *extra,
-             str(source)],
-            capture_output=True, text=True, check=False)  # fmt: skip
-        return "" if done.returncode == 0 else f"{header}, {standard}:\n{done.stderr}"
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        pairs = [(header, standard) for header in headers for standard in STANDARDS]
-        problems = list(pool.map(lambda pair: compile_alone(*pair), pairs))
-    assert not "".join(problems), "\n".join(filter(None, problems))
-
-
-def test_headers_define_no_bare_macro(prefix: Path, headers: list[str]) -> None:
-    bare = {}
-    for header in headers:
-        text = (prefix / "include" / header).read_text()
-        for name in re.findall(r"^\s*#\s*define\s+(\w+)", text, re.MULTILINE):
-            if not name.startswith("NEUROPOD_") and name not in OLD_MACROS:
-                bare[name] = header
-    assert not bare
-
-
-def test_headers_include_no_third_party(prefix: Path, headers: list[str], tmp_path: Path) -> None:
-    source = tmp_path / "all.cc"
-    source.write_text("".join(f"#include <{h}>\n" for h in headers if h != EIGEN_HEADER))
-    rule = run(["g++", "-std=c++20", "-M", f"-I{prefix}/include", source])
-    # A make rule: spaces in names are escaped, long lines are continued.
-    files = re.split(r"(?<!\\)\s+", rule.replace("\\\n", " ").partition(":")[2].strip())
-    foreign = []
-    for path in (Path(name.replace("\\ ", " ")) for name in files):
-        if path == source or path.is_relative_to(prefix) or "/gcc/" in str(path):
-            continue
-        assert path.is_relative_to("/usr/include"), path
-        folders = path.relative_to("/usr/include").parts[:-1]
-        belongs_to_system = folders[0] in SYSTEM_FOLDERS if folders else is_in_libc(path)
-        if not belongs_to_system:
-            foreign.append(str(path))
-    assert not foreign
-
-
-def is_in_libc(header: Path) -> bool:
-    if shutil.which("dpkg-query") is None:
-        return header.name not in {"zlib.h", "zconf.h"}
-    owner = run(["dpkg-query", "-S", header]).partition(":")[0]
-    return owner in {"libc6-dev", "linux-libc-dev"}
-
-
-def test_headers_name_no_third_party(prefix: Path, headers: list[str]) -> None:
-    names = re.compile(r"\b(fmt|spdlog|nlohmann|EVP_\w+|unz\w*|z_stream|testing)\s*::|\bboost\b")
-    found = {h: names.findall((prefix / "include" / h).read_text()) for h in headers}
-    assert not {header: matches for header, matches in found.items() if matches}
 
 
 def shared_libraries(libdir: Path) -> list[Path]:
@@ -199,32 +100,73 @@ def test_no_path_of_this_machine_is_installed(prefix: Path) -> None:
                 assert str(folder).encode() not in content, f"{path} names {folder}"
 
 
+def write_project(folder: Path, request: str, target: str, header: str) -> Path:
+    """A project that finds Neuropod by find_package(Neuropod `request`) and links `target`."""
+    folder.mkdir()
+    (folder / "main.cc").write_text(MAIN.format(header=header))
+    (folder / "CMakeLists.txt").write_text(FIND_PROJECT.format(request=request, target=target))
+    return folder
+
+
+def build_and_run(project: Path, prefix: Path) -> None:
+    configure(project, project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(["cmake", "--build", project / "build"])
+    run([project / "build" / "found"])
+
+
 def test_the_prefix_may_move(prefix: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(prefix, moved, symlinks=True)
+    project = write_project(
+        tmp_path / "project", "1.0", "Neuropod::neuropod", "neuropod/options.hh"
+    )
+    build_and_run(project, moved)
+
+
+def test_eigen_is_a_target_of_its_own(prefix: Path, tmp_path: Path) -> None:
+    header = "neuropod/conversions/eigen.hh"
+    project = write_project(tmp_path / "project", "1.0", "Neuropod::eigen", header)
+    build_and_run(project, prefix)
+
+
+def test_a_required_eigen_that_is_missing_is_named(prefix: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    (project / "main.cc").write_text(
-        "#include <neuropod/neuropod.hh>\n"
-        "int main() { return *neuropod::library_version() == 0; }\n"
-    )
     (project / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.25)\nproject(moved CXX)\n"
-        "find_package(Neuropod 0.1 CONFIG REQUIRED)\nadd_executable(moved main.cc)\n"
-        "target_link_libraries(moved PRIVATE Neuropod::neuropod)\n"
+        "cmake_minimum_required(VERSION 3.25)\nproject(p CXX)\n"
+        "find_package(Neuropod CONFIG REQUIRED COMPONENTS eigen)\n"
     )
-    run(["cmake", "-S", project, "-B", project / "build", "-G", "Ninja",
-         f"-DCMAKE_PREFIX_PATH={moved}"])  # fmt: skip
-    run(["cmake", "--build", project / "build"])
-    run([project / "build" / "moved"])
+    done = subprocess.run(
+        ["cmake", "-S", project, "-B", project / "build", "-G", "Ninja",
+         f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON"],
+        capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode != 0
+    assert "Neuropod::eigen needs Eigen 3" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("request_", "found"),
+    [("1", True), ("1.0", True), ("1.9", False), ("2", False), ("0.9", False)],
+)
+def test_any_release_of_the_same_major_version_is_taken(
+    request_: str, found: bool, libdir: Path, tmp_path: Path
+) -> None:
+    """The version file alone, as find_package() runs it."""
+    (script := tmp_path / "find.cmake").write_text(
+        f"set(CMAKE_SIZEOF_VOID_P 8)\nset(PACKAGE_FIND_VERSION {request_})\n"
+        f"set(PACKAGE_FIND_VERSION_MAJOR {request_.partition('.')[0]})\n"
+        f'include("{libdir}/cmake/Neuropod/NeuropodConfigVersion.cmake")\n'
+        'message(STATUS "compatible: ${PACKAGE_VERSION_COMPATIBLE}")\n'
+    )
+    printed = run(["cmake", "-P", script])
+    assert f"compatible: {'TRUE' if found else 'FALSE'}" in printed
 
 
 @pytest.fixture(scope="module")
 def matrix_build(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("matrix")
-    run(["cmake", "-S", EXAMPLES / "backend", "-B", build, "-G", "Ninja",
-         f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug",
-         "-DCMAKE_CXX_FLAGS=-O0"])  # fmt: skip
+    options = (f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS=-O0")
+    configure(EXAMPLES / "backend", build, *options)
     run(["cmake", "--build", build])
     return build
 

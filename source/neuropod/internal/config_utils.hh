@@ -23,9 +23,9 @@ struct NEUROPOD_EXPORT Dimension {
             std::enable_if_t<std::is_integral<Int>::value && !std::is_same<Int, bool>::value &&
                                  !std::is_same<Int, int64_t>::value,
                              int> = 0>
-  Dimension(Int value) : Dimension(static_cast<int64_t>(value)) {}  // NOLINT: 0 isn't a null symbol
-  Dimension(std::string symbol);                                    // NOLINT
-  Dimension(const char* symbol);                                    // NOLINT
+  Dimension(Int size) : Dimension(static_cast<int64_t>(size)) {}  // NOLINT: 0 isn't a null symbol
+  Dimension(std::string symbol);                                  // NOLINT
+  Dimension(const char* symbol);                                  // NOLINT
   bool operator==(const Dimension& other) const;
   bool operator!=(const Dimension& other) const { return !(*this == other); }
 
