@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from neuropod.evaluation import EvaluationResult
 
-_TEXT_COLUMNS: Final = ("rank", "package", "platform")
+_TEXT_COLUMNS: Final = ("rank", "package", "platform", "metric", "verdict")
 
 
 def add_parser(
@@ -124,7 +124,8 @@ def _print(result: "EvaluationResult", args: argparse.Namespace) -> None:
             print_text(f"{package.name}: {note}")
     if result.gate is not None:
         for drop in result.gate.drops:
-            print_text(f"{'ok    ' if drop.passed else 'FAILED'} {drop.text}")
+            if not drop.passed:
+                print_text(f"FAILED {drop.text}")
     for path in (args.html, args.json_file):
         if path is not None:
             print_text(f"saved: {path}")

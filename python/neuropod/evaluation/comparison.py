@@ -9,9 +9,9 @@ from typing import Any
 from neuropod.errors import ERROR_CLASSES, ModelError
 from neuropod.evaluation.datasets import DataSettings, ImageSettings, open_dataset
 from neuropod.evaluation.errors import EvaluationError
-from neuropod.evaluation.evaluate import PathLike
 from neuropod.evaluation.packages import display_names, shared_problem_api
 from neuropod.evaluation.parity import OutputParity, Tolerance, compare_output
+from neuropod.evaluation.pipeline import PathLike
 from neuropod.evaluation.prepared import PreparedData, prepare
 from neuropod.evaluation.progress import Progress
 from neuropod.evaluation.resources import Resources

@@ -177,7 +177,8 @@ class _Comparison:
         parity.nan_both += int(np.count_nonzero(nan_a & nan_b))
         finite = np.isfinite(left) & np.isfinite(right)
         self._add_differences(left[finite], difference[finite])
-        excess = np.where(agrees, 0.0, np.where(finite, difference - allowed, np.inf))
+        with np.errstate(invalid="ignore"):
+            excess = np.where(agrees, 0.0, np.where(finite, difference - allowed, np.inf))
         # Whole numbers that differ have no tolerance to exceed.
         self._count(first, a, b, agrees, np.where(agrees, 0.0, np.maximum(excess, 1e-300)))
         self._sample(left, right, finite)

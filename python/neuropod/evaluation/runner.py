@@ -68,7 +68,11 @@ class RunningPackage:
         self._cpu_seconds = 0.0
 
     def warm_up(self) -> None:
-        self._process.request("warm_up", times=WARM_UP_CALLS)
+        """Runs a few calls that don't count. Raises PackageFailedError."""
+        try:
+            self._process.request("warm_up", times=WARM_UP_CALLS)
+        except PackageFailedError as error:
+            raise self._named(error) from error
 
     @property
     def measured(self) -> int:

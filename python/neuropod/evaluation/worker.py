@@ -63,8 +63,12 @@ class Worker:
         """Runs the first and the last call, which may be shorter, a few times; makes a stateful model
         forget them."""
         for _ in range(request["times"]):
-            for rows in {self._calls[0], self._calls[-1]}:
-                self._model.infer(self._plan.feed(self._inputs, *rows), self._wanted)
+            for rows in (self._calls[0], self._calls[-1]):
+                inputs = self._plan.feed(self._inputs, *rows)
+                try:
+                    self._model.infer(inputs, self._wanted)
+                except NeuropodError as error:
+                    return _error_answer(error, rows=rows)
         if self._model.config.get("stateful"):
             self._model.reset()
         return {}
