@@ -51,7 +51,7 @@ def _print_table(measured: "Sequence[tuple[str, Measurement]]", several: bool) -
     """A line per measurement; of several packages with their names, and compared with the first line."""
     first = measured[0][1].latency()["p50"]
     length, unit = time_unit(min(run.latency()["p50"] for _, run in measured))
-    columns = ["threads", "calls", "calls/s", *_LATENCIES, "CPU/call", "new blocks/call"]
+    columns = ["threads", "calls", "calls/s", *_LATENCIES, "CPU per call", "new blocks per call"]
     rows = [_row(run, length) for _, run in measured]
     if several:
         columns = ["package", *columns, "p50 ratio"]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _WIDTH_WITHOUT_TERMINAL = 10_000
+_LEAST_TEXT_WIDTH = 8
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -60,19 +61,15 @@ def print_table(
 ) -> None:
     """A table on stdout; as wide as its content where stdout isn't a terminal.
 
-    `numbers`: the columns whose cells are aligned to the right.
+    `numbers`: the columns whose cells are aligned to the right and never broken. In a terminal that is too
+    narrow for that, each row is printed as lines of its own.
     """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        justify = "right" if column in numbers else "left"
-        table.add_column(column, overflow="fold", justify=justify)  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+    cells = [[printable(cell) for cell in row] for row in rows]
     is_terminal = sys.stdout.isatty()
     console = Console(
         file=sys.stdout,
@@ -81,10 +78,48 @@ def print_table(
         color_system="auto" if is_terminal else None,
         highlight=False,
     )
+    table = Table(
+        title=Text(title),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    least = _least_widths(columns, cells)
+    for column, width in zip(columns, least, strict=True):
+        if column in numbers:
+            table.add_column(column, justify="right", min_width=width)
+        else:
+            table.add_column(column, overflow="fold")
+    text_columns = len(columns) - len(numbers)
+    needed = sum(w for c, w in zip(columns, least, strict=True) if c in numbers)
+    if needed + _LEAST_TEXT_WIDTH * text_columns + 2 * len(columns) > console.width:
+        _print_records(title, columns, cells)
+        return
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
     # Captured, because rich itself would end the process when a pipe is closed.
     with console.capture() as captured:
         console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Of each column: the widest cell, or the longest word of its heading."""
+    return [
+        max([*map(len, column.split()), *(len(row[i]) for row in rows)])
+        for i, column in enumerate(columns)
+    ]
+
+
+def _print_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print(title)
+    for row in rows:
+        print()
+        for column, cell in zip(columns, row, strict=True):
+            print(f"{column}: {cell}")
+    print()
 
 
 def printable(text: str) -> str:

@@ -27,7 +27,7 @@ def measured(capsys, *arguments):
 def test_latency_and_throughput_are_shown(capsys, addition):
     assert main(["bench", addition, "--seconds", "0.1"]) == 0
     shown = capsys.readouterr().out
-    for text in ("p50", "p99", "max", "calls/s", "new blocks/call", "loaded in", "first call"):
+    for text in ("p50", "p99", "max", "calls/s", "new blocks per call", "loaded in", "first call"):
         assert text in shown
 
 

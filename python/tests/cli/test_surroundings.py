@@ -125,7 +125,7 @@ def test_without_a_terminal_nothing_is_cut_and_no_control_characters_are_written
     assert "…" not in ended.stdout
     assert not any(line != line.rstrip() for line in ended.stdout.splitlines())
     if name == "info":
-        (config,) = (line for line in ended.stdout.splitlines() if line.startswith(" config.json"))
+        (config,) = (line for line in ended.stdout.splitlines() if line.startswith("config.json"))
         assert len(config.split()[-1]) == 64
 
 
@@ -139,6 +139,14 @@ def test_a_terminal_of_any_width_shows_everything(folder, columns):
     assert code == 0
     assert "passed in" in written
     assert "…" not in written
+
+
+@pytest.mark.parametrize("columns", [10, 40, 90])
+def test_numbers_are_never_broken(folder, columns):
+    command = [*PROGRAM, "bench", "模型.neuropod", "--calls", "12345", "--warm-up", "0"]
+    code, written = on_terminal(command, columns, cwd=folder, env={**os.environ, "TERM": "xterm"})
+    assert code == 0
+    assert "12,345" in written
 
 
 @pytest.mark.parametrize("columns", ["0", "-1", "nonsense", "3"])
