@@ -36,8 +36,8 @@ def add_parser(
         "agrees with NaN only. A row disagrees if one of its elements does. Exits with 1 if a larger "
         "share of rows disagrees than --max-disagreement allows.",
     )
-    parser.add_argument("a", metavar="PACKAGE_A", help="file or folder")
-    parser.add_argument("b", metavar="PACKAGE_B", help="file or folder")
+    parser.add_argument("a", metavar="PACKAGE", help="A: file or folder")
+    parser.add_argument("b", metavar="PACKAGE", help="B: file or folder")
     agreement = parser.add_argument_group("agreement")
     agreement.add_argument(
         "--rtol", type=float, default=1e-4, metavar="R", help="relative tolerance (default: 1e-4)"
