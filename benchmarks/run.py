@@ -4,7 +4,7 @@ Builds the programs that need a framework, runs them, and prints one table per s
 `build/benchmarks/results.json`. Ratios compare within one interleaved run; absolute times depend on the
 machine.
 
-    python benchmarks/run.py [--only core linking python torchscript]
+    python benchmarks/run.py [--only core metrics linking python torchscript]
 """
 
 from __future__ import annotations
@@ -63,6 +63,21 @@ def core() -> dict[str, Any]:
     }
 
 
+def metrics() -> dict[str, Any]:
+    """What counting a call adds, with and without in turns, by the number of inputs; and what looking
+    at the counts costs."""
+    program = RELEASE / "bin" / "metrics_benchmark"
+    report = json.loads(output_of([program, "--benchmark_format=json"]))
+    results: dict[str, Any] = {}
+    for entry in report["benchmarks"]:
+        if "added_ns" in entry:
+            figures = ("off_ns", "on_ns", "added_ns")
+            results[entry["name"]] = {figure: round(entry[figure], 1) for figure in figures}
+        else:
+            results[entry["name"]] = {"ns": round(entry["real_time"], 1)}
+    return results
+
+
 def linking() -> dict[str, Any]:
     """Resident memory of a program that links libneuropod and loads nothing, against a bare one."""
     bare, linked = (
@@ -114,6 +129,7 @@ def torchscript() -> dict[str, Any]:
 
 SUBJECTS: dict[str, Callable[[], dict[str, Any]]] = {
     "core": core,
+    "metrics": metrics,
     "linking": linking,
     "python": python,
     "torchscript": torchscript,

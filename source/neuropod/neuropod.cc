@@ -36,6 +36,10 @@ void Neuropod::reset() { backend_->reset(); }
 
 ModelStats Neuropod::stats() const { return backend_->stats(); }
 
+void Neuropod::count_failed_call(ErrorCode code) const noexcept {
+  backend_->count_failed_call(code);
+}
+
 const std::vector<TensorSpec>& Neuropod::get_inputs() const { return backend_->get_inputs(); }
 
 const std::vector<TensorSpec>& Neuropod::get_outputs() const { return backend_->get_outputs(); }

@@ -8,6 +8,7 @@
 #include "neuropod/backends/neuropod_backend.hh"
 #include "neuropod/backends/tensor_allocator.hh"
 #include "neuropod/base/error.hh"
+#include "neuropod/base/logging.hh"
 #include "neuropod/base/visibility.hh"
 #include "neuropod/core/generic_tensor.hh"
 #include "neuropod/internal/backend_registration.hh"
@@ -61,6 +62,9 @@ class NEUROPOD_EXPORT Neuropod {
 
   /// What the model has done since it was loaded; see ModelStats.
   ModelStats stats() const;
+
+  /// For bindings; see NeuropodBackend::count_failed_call.
+  void count_failed_call(ErrorCode code) const noexcept;
 
   const std::vector<TensorSpec>& get_inputs() const;
   const std::vector<TensorSpec>& get_outputs() const;

@@ -56,6 +56,20 @@ def test_failed_calls_are_counted_by_code_and_not_timed(model: neuropod.Neuropod
     assert stats["latency"]["total"]["count"] == 0
 
 
+def test_calls_that_are_refused_while_arrays_become_tensors_count_too(
+    model: neuropod.Neuropod,
+) -> None:
+    with pytest.raises(neuropod.SpecMismatchError, match="float64"):
+        model.infer({"x": ONES.astype("float64")})
+    with pytest.raises(neuropod.InvalidArgumentError):
+        model.infer([ONES])  # no mapping
+    with pytest.raises(neuropod.InvalidArgumentError):
+        model.infer({"x": ONES}, "y")  # no list of names
+    stats = model.stats()
+    assert stats["calls"] == 3 and stats["calls_in_flight"] == 0
+    assert stats["errors"] == {"spec_mismatch": 1, "invalid_argument": 2}
+
+
 def test_a_model_that_is_not_loaded_yet_counts_refusals(
     write_package: Callable[..., Path],
 ) -> None:

@@ -207,6 +207,10 @@ void NeuropodBackend::reset() {
   }
 }
 
+void NeuropodBackend::count_failed_call(ErrorCode code) const noexcept {
+  internal::CallMeter(rep_->metrics.get()).fail(code);
+}
+
 std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer(
     const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) {
   internal::CallMeter meter(rep_->metrics.get());

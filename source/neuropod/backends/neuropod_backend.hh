@@ -63,6 +63,9 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// times, bytes. Any thread may ask at any time; calls under way are not held up.
   ModelStats stats() const;
 
+  /// For bindings: counts a call that failed before it came to infer(), which counts the others.
+  void count_failed_call(ErrorCode code) const noexcept;
+
   virtual std::shared_ptr<NeuropodTensorAllocator> get_tensor_allocator() = 0;
 
   const std::vector<TensorSpec>& get_inputs() const { return model_config_->inputs; }

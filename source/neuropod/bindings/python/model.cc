@@ -77,8 +77,15 @@ Model::Model(const std::string& path, const std::vector<BackendLoadSpec>& overri
 
 nb::dict Model::infer(nb::handle inputs, nb::handle requested) const {
   drop_released();
-  const std::vector<std::string> names = names_from(requested);
-  const NeuropodValueMap values = values_from(inputs);
+  std::vector<std::string> names;
+  NeuropodValueMap values;
+  try {
+    names = names_from(requested);
+    values = values_from(inputs);
+  } catch (const Error& error) {
+    neuropod_.count_failed_call(error.code());
+    throw;
+  }
   std::unique_ptr<NeuropodValueMap> outputs;
   {
     WithoutGil no_gil;
