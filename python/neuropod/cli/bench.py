@@ -72,7 +72,7 @@ def add_parser(
         "--threads",
         type=positives,
         default=[1],
-        metavar="N,…",
+        metavar="N[,N]",
         help="calling threads, one measurement for each number (default: 1)",
     )
     load.add_argument(
