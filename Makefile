@@ -16,7 +16,7 @@ setup_environment := $(or $(PYTHON),python3) tools/set_up.py \
 venv_python := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup offline-bundle environment demo wheels deb test bench lint format docs clean python-at-hand
+.PHONY: help setup offline-bundle environment demo wheels deb test test-gpu bench lint format docs clean python-at-hand
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ deb: environment  ## Debian packages of the library and its headers, into dist/
 
 test: setup  ## every test (CTEST_ARGS='-R name', PYTEST_ARGS='-k name')
 	@CTEST_ARGS="$(CTEST_ARGS)" PYTEST_ARGS="$(PYTEST_ARGS)" tools/run_tests.sh
+
+test-gpu:  ## the device tests on this machine's GPU; builds all they need into build/gpu; see docs/gpu.md
+	@$(or $(PYTHON),$(wildcard .venv/bin/python),python3) tools/test_gpu.py
 
 bench: setup  ## benchmarks: Neuropod against the framework called directly
 	@$(venv_python) benchmarks/run.py
