@@ -69,9 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Looks at packaged models, runs, tests and measures them, and installs the\n"
         "plug-ins that run them.",
         epilog=help_text(),
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
-            prog, max_help_position=14
-        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"neuropod {neuropod.__version__}")
     common = argparse.ArgumentParser(add_help=False)

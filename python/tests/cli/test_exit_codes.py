@@ -177,3 +177,9 @@ def test_starting_imports_nothing_that_is_not_needed():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ended.stdout == "[]\n"
+
+
+def test_the_documentation_lists_every_command():
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    (commands,) = (a for a in entry.make_parser()._actions if hasattr(a, "choices") and a.choices)
+    assert [name for name in commands.choices if f"| `neuropod {name}" not in page] == []
