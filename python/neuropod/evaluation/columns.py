@@ -80,7 +80,10 @@ class Column:
         end = ends[-1] if ends else begin
         data = _read(self._file("data"), np.dtype(np.uint8), begin, end - begin).tobytes()
         starts = [begin, *ends[:-1]]
-        texts = [data[a - begin : b - begin].decode() for a, b in zip(starts, ends, strict=False)]
+        texts = [
+            data[a - begin : b - begin].decode(errors="surrogateescape")
+            for a, b in zip(starts, ends, strict=False)
+        ]
         return string_array(texts, (len(texts),))
 
     def _file(self, kind: str) -> Path:
@@ -142,7 +145,10 @@ class ColumnWriter:
             self._shapes.append((shape, len(block)))
 
     def _encode(self, block: Array) -> Array:
-        texts = [t if isinstance(t, bytes) else str(t).encode() for t in block.reshape(-1).tolist()]
+        texts = [
+            t if isinstance(t, bytes) else str(t).encode(errors="surrogateescape")
+            for t in block.reshape(-1).tolist()
+        ]
         self._data.write(b"".join(texts))
         ends = self._bytes + np.cumsum([len(t) for t in texts], dtype=np.int64)
         if len(ends):

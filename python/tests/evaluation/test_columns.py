@@ -59,3 +59,8 @@ def test_a_leading_one_that_some_rows_lack_is_put_back(tmp_path):
 
 def test_nothing_is_a_column_of_no_rows(tmp_path):
     assert written(tmp_path, np.empty((0, 3))).count == 0
+
+
+def test_bytes_that_are_no_utf_8_come_back_as_their_surrogates(tmp_path):
+    column = written(tmp_path, np.asarray([b"\xff", "a"], dtype=object))
+    assert column.read(0, 2).tolist() == ["\udcff", "a"]

@@ -347,3 +347,23 @@ def test_coco_annotations_are_boxes_by_image(read, coco):
 def test_broken_coco_annotations_are_refused(read, coco, changes, message):
     with pytest.raises(DataError, match=message):
         read(coco(**changes), [IMAGE])
+
+
+def test_images_beside_the_classes_are_refused(read, tmp_path):
+    picture(tmp_path / "i" / "cat" / "a.png")
+    picture(tmp_path / "i" / "stray.png")
+    with pytest.raises(DataError, match=r"subfolders are classes, but stray.png lies beside them"):
+        read(tmp_path / "i", [IMAGE], ["label"])
+
+
+def test_images_without_labels_are_rows_too(read, tmp_path):
+    picture(tmp_path / "i" / "a.png")
+    (tmp_path / "i" / "notes").mkdir()
+    assert read(tmp_path / "i", [IMAGE])[2].dataset.names == ["image"]
+
+
+def test_parquet_of_other_types_is_refused(read, tmp_path):
+    times = pa.array([0], pa.timestamp("s"))
+    pq.write_table(pa.table({"x": [1.0], "when": times}), tmp_path / "d.parquet")
+    with pytest.raises(DataError, match=r"column 'when' holds timestamp; expected numbers"):
+        read(tmp_path / "d.parquet", [X], ["when"])

@@ -99,19 +99,22 @@ def _find_labels(folder: Path, label_file: Path | None) -> Labels:
 def _subfolders(folder: Path) -> Labels:
     """A class per subfolder; images without any are rows without labels."""
     names = sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    if not names:
-        return Labels(_images(folder, folder))
-    if names and all(name.isdecimal() for name in names):
-        names.sort(key=int)
-    files: list[str] = []
-    labels: list[str] = []
-    for name in names:
-        found = _images(folder / name, folder)
-        files += found
-        labels += [name] * len(found)
-    if not labels:
-        return Labels([])
-    return Labels(files, {LABEL: typed(np.asarray(labels))}, names)
+    by_class = {name: _images(folder / name, folder) for name in names}
+    found = _images(folder, folder)
+    beside = sorted(set(found) - {file for files in by_class.values() for file in files})
+    if len(beside) == len(found):
+        return Labels(found)
+    if beside:
+        raise DataError(
+            f"{folder}: subfolders are classes, but {beside[0]} lies beside them; move it into one, or "
+            f"give every image a label in {LABEL_FILES[0]}"
+        )
+    labels = np.repeat(names, [len(by_class[name]) for name in names])
+    files = [file for name in names for file in by_class[name]]
+    if all(name.isdecimal() for name in names):
+        order = np.argsort(labels.astype(np.int64), kind="stable")
+        return Labels([files[i] for i in order], {LABEL: labels[order].astype(np.int64)})
+    return Labels(files, {LABEL: labels}, names)
 
 
 def _images(folder: Path, root: Path) -> list[str]:

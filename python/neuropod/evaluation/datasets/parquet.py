@@ -67,7 +67,8 @@ class ParquetDataset:
                 return inner.reshape(len(values), kind.list_size, *inner.shape[1:])
             return self._lists(values.to_pylist(), name, first)
         array: Array = values.to_numpy(zero_copy_only=False)
-        if array.dtype.kind == "O" and not all(isinstance(v, (str, bytes)) for v in array):
+        is_text = array.dtype.kind == "O" and all(isinstance(v, (str, bytes)) for v in array)
+        if not is_text and array.dtype.kind not in "biufUS":
             raise DataError(
                 f"{self.source}, column {name!r} holds {kind}; expected numbers, strings or lists"
             )

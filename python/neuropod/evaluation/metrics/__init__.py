@@ -55,7 +55,12 @@ def parse_metrics(texts: Sequence[str]) -> list[MetricRequest]:
 
 def bind_metrics(requests: Sequence[MetricRequest], context: MetricContext) -> list[Metric]:
     """The metrics, each with its outputs and targets. MetricError for one that doesn't fit."""
-    return [_bind(request, context) for request in requests]
+    metrics = [_bind(request, context) for request in requests]
+    labels = [metric.label for metric in metrics]
+    for metric, request in zip(metrics, requests, strict=True):
+        if labels.count(metric.label) > 1:
+            metric.label = request.text  # functions of one name in several files
+    return metrics
 
 
 def _bind(request: MetricRequest, context: MetricContext) -> Metric:

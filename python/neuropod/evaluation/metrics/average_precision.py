@@ -128,9 +128,11 @@ def _match(boxes: Array, truth: Array, crowd: Array, thresholds: Array) -> tuple
     order = np.argsort(crowd, kind="stable")  # ordinary boxes before crowds
     crowd = crowd[order]
     overlaps = _overlaps(boxes, truth[order], crowd)
+    largest = overlaps.max(axis=1)
     for t, threshold in enumerate(thresholds):
         taken = np.zeros(len(truth), bool)
-        for d, row in enumerate(overlaps):
+        for d in np.flatnonzero(largest >= min(threshold, 1 - 1e-10)):
+            row = overlaps[d]
             free = (~taken | crowd) & (row >= min(threshold, 1 - 1e-10))
             candidates = np.flatnonzero(free & ~crowd)
             if not len(candidates):

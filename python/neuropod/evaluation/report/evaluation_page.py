@@ -55,7 +55,9 @@ def _summary(result: EvaluationResult, ran: list[PackageResult]) -> str:
     if result.gate is not None:
         passed = result.gate.passed and result.succeeded
         worse = sum(not drop.passed for drop in result.gate.drops)
-        detail = "no metric dropped too far" if passed else f"{worse} metrics dropped too far"
+        detail = f"{worse} metric{'s' if worse != 1 else ''} dropped too far"
+        if not worse:
+            detail = "no metric dropped too far" if passed else "a package failed"
         given.append(
             card("gate", "passed" if passed else "failed", detail, "good" if passed else "bad")
         )
