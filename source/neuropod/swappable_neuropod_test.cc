@@ -162,6 +162,9 @@ TEST_F(SwappableNeuropodTest, AFailedSwapLeavesTheOldModelServing) {
   SwappableNeuropod model(first_.path(), on_cpu());
   PackageOnDisk broken(marked_config("broken"), "{");
   PackageOnDisk nothing("{");
+  PackageOnDisk changed(marked_config("changed"), marked_model(kScaled, 1));
+  changed.write("manifest.json", R"({"manifest_version": 1, "files": {"config.json": ")" +
+                                     std::string(64, '0') + R"("}})");
   PackageOnDisk of_nobody(one_input_config("", "nobody"));
   struct Case {
     std::string path;
@@ -169,6 +172,7 @@ TEST_F(SwappableNeuropodTest, AFailedSwapLeavesTheOldModelServing) {
   };
   for (const Case& bad : std::vector<Case>{{"/nowhere/model.neuropod", ErrorCode::kNotFound},
                                            {nothing.path(), ErrorCode::kInvalidPackage},
+                                           {changed.path(), ErrorCode::kCorruptPackage},
                                            {broken.path(), ErrorCode::kLoadFailed},
                                            {of_nobody.path(), ErrorCode::kBackendNotFound}}) {
     const Error error = error_of([&] { model.swap(bad.path); });

@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from swap_packages import INPUTS, OUTPUTS, write_echo, write_identity, write_pac
 
 from neuropod import (
     BackendNotFoundError,
+    CorruptPackageError,
     InvalidArgumentError,
     InvalidPackageError,
     LoadFailedError,
+    Neuropod,
     NotFoundError,
     load_neuropod,
 )
@@ -104,6 +107,21 @@ def test_a_package_that_cannot_be_loaded_leaves_the_old_one_serving(
     assert "model 'echo' isn't swapped and keeps serving" in str(caught.value)
     assert str(other_echo) in str(caught.value)
     assert (call(swappable), swappable.generation) == (1, 0)
+
+
+def test_a_truncated_package_leaves_the_old_one_serving(swappable, other_echo, tmp_path):
+    package = tmp_path / "package.neuropod"
+    with zipfile.ZipFile(package, "w") as archive:
+        for file in ("config.json", "0/data/echo.json"):
+            archive.write(other_echo / file, file)
+    package.write_bytes(package.read_bytes()[:-40])
+    with pytest.raises(CorruptPackageError, match=r"isn't swapped and keeps serving: .*package"):
+        swappable.swap(package)
+    assert call(swappable) == 1
+
+
+def test_infer_is_the_code_of_a_plain_model(swappable):
+    assert type(swappable).infer is Neuropod.infer
 
 
 def test_a_package_of_another_api_is_refused_with_the_differences(swappable, tmp_path):
