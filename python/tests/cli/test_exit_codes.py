@@ -17,8 +17,8 @@ from neuropod.errors import ERROR_CLASSES, InferenceTimeoutError, WorkerDiedErro
 
 @pytest.fixture
 def slow(tmp_path):
-    """Sleeps for half a minute in native code."""
-    create_echo_neuropod(neuropod_path=tmp_path / "slow", model={"sleep_ms": 30_000}, **ADDITION)
+    """Sleeps for ten minutes in native code."""
+    create_echo_neuropod(neuropod_path=tmp_path / "slow", model={"sleep_ms": 600_000}, **ADDITION)
     return tmp_path / "slow"
 
 
@@ -84,9 +84,8 @@ def test_help_and_the_documentation_list_the_same_codes(capsys):
 def test_a_signal_ends_a_call_that_would_take_long(slow, inputs, number, code, cause):
     process = start("run", slow, "-i", inputs)
     wait_for_plugin(process)
-    returned, out, errors, seconds = ended_by(process, number)
+    returned, out, errors = ended_by(process, number)
     assert (returned, out, errors) == (code, "", f"neuropod: error: {cause}\n")
-    assert seconds < 20
 
 
 def test_a_signal_between_calls_removes_temporary_files(tmp_path):
@@ -101,7 +100,7 @@ def test_a_signal_between_calls_removes_temporary_files(tmp_path):
     )
     folder = Path(process.stdout.readline().strip())
     assert folder.is_dir()
-    _, _, errors, _ = ended_by(process, signal.SIGTERM)
+    _, _, errors = ended_by(process, signal.SIGTERM)
     assert "Terminated" in errors
     assert not folder.exists()
 
@@ -117,7 +116,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path, inputs):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
     wait_for_plugin(process)
-    returned, out, errors, _ = ended_by(process)
+    returned, out, errors = ended_by(process)
     assert (returned, errors) == (0, "")
     assert "[0. 2. 4.]" in out
 
