@@ -365,5 +365,5 @@ def test_images_without_labels_are_rows_too(read, tmp_path):
 def test_parquet_of_other_types_is_refused(read, tmp_path):
     times = pa.array([0], pa.timestamp("s"))
     pq.write_table(pa.table({"x": [1.0], "when": times}), tmp_path / "d.parquet")
-    with pytest.raises(DataError, match=r"column 'when' holds timestamp; expected numbers"):
+    with pytest.raises(DataError, match=r"column 'when' holds timestamp.*; expected numbers"):
         read(tmp_path / "d.parquet", [X], ["when"])

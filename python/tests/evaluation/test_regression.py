@@ -3,7 +3,7 @@ import pytest
 from scoring import value_of
 from sklearn import metrics as reference
 
-from neuropod.evaluation import MetricError
+from neuropod.evaluation import DataError, MetricError
 
 
 @pytest.mark.parametrize("shape", [(200,), (200, 1), (200, 3), (200, 2, 2)])
@@ -46,9 +46,9 @@ def test_what_does_not_fit_is_refused():
     ):
         value_of("mae", {"y": np.ones((4, 2))}, {"t": np.ones((4, 3))})
     with pytest.raises(
-        MetricError, match=r"mae needs numbers; 't' in data.csv holds text, such as .*cat"
+        DataError, match=r"data.csv line 3: 't' is 'cat', expected a number for mae"
     ):
-        value_of("mae", {"y": np.ones(2)}, {"t": np.asarray(["cat", "dog"])})
+        value_of("mae", {"y": np.ones(2)}, {"t": np.asarray(["1.5", "cat"])})
     with pytest.raises(
         MetricError, match=r"one output of numbers; the model's are 'a' .*choose with mae:OUTPUT"
     ):

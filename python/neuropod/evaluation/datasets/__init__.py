@@ -31,11 +31,22 @@ def open_dataset(
     inputs: Sequence[Mapping[str, Any]],
     settings: DataSettings | None = None,
 ) -> Dataset:
-    """Opens a file, a folder of images, or arrays by name. DataError if it can't be read."""
+    """Opens a file, a folder of images, or arrays by name. DataError if it can't be read, or is known to
+    hold no rows."""
+    dataset = _open(data, inputs, settings or DataSettings())
+    if dataset.count == 0:
+        raise DataError(f"{dataset.source} holds no rows")
+    return dataset
+
+
+def _open(
+    data: str | Path | Mapping[str, Any],
+    inputs: Sequence[Mapping[str, Any]],
+    settings: DataSettings,
+) -> Dataset:
     if isinstance(data, Mapping):
         return ArraysDataset(data, "data")
     path = Path(data)
-    settings = settings or DataSettings()
     if path.is_dir():
         return ImagesDataset(path, inputs, settings.label_file, settings.images)
     if not path.exists():

@@ -29,7 +29,8 @@ def class_indices(
         if not whole.all():
             row = int(np.argmin(whole))
             raise DataError(
-                f"{context.where(row)}: {name!r} is {values[row]}, expected a class for {metric}"
+                f"{context.where(row)}: {name!r} is {values[row]}, expected a class, which is a whole "
+                f"number or a name, for {metric}"
             )
         indices = values.astype(np.int64)
     limit = np.iinfo(np.int64).max if count is None else count

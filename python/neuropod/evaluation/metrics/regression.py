@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neuropod.evaluation.datasets.fitting import shape_text
-from neuropod.evaluation.errors import MetricError
+from neuropod.evaluation.errors import DataError, MetricError
 from neuropod.evaluation.metrics.metric import (
     MeanScore,
     Metric,
@@ -53,11 +53,16 @@ class RegressionMetric(Metric):
 
     def _target(self, targets: Targets) -> Array:
         values = target_array(targets, self.targets[0], self.label, self._context)
+        if values.dtype.kind in "USO":
+            row, text = _first_text(values)
+            raise DataError(
+                f"{self._context.where(row)}: {self.targets[0]!r} is {text!r:.60}, expected a number for "
+                f"{self.label}"
+            )
         if values.dtype.kind not in "biuf":
             raise MetricError(
-                f"metric {self.label} needs numbers; {self.targets[0]!r} in {self._context.source} "
-                f"holds {'text' if values.dtype.kind in 'USO' else values.dtype}, such as "
-                f"{values.reshape(-1)[0]!r:.60}"
+                f"metric {self.label} needs numbers; {self.targets[0]!r} in {self._context.source} is "
+                f"{values.dtype}"
             )
         return values.astype(np.float64).reshape(len(values), -1)
 
@@ -130,6 +135,18 @@ def _choose_output(request: MetricRequest, context: MetricContext) -> Mapping[st
         f"metric {request.text} needs one output of numbers; the model's are {found}"
         + (f"; choose with {request.name}:OUTPUT" if fitting else "")
     )
+
+
+def _first_text(values: Array) -> tuple[int, str]:
+    """The first row with something that is no number."""
+    flat = values.reshape(len(values), -1)
+    for row, cells in enumerate(flat.tolist()):
+        for cell in cells:
+            try:
+                float(cell)
+            except ValueError:
+                return row, str(cell)
+    return 0, str(flat[0, 0])
 
 
 def _is_number(spec: Mapping[str, Any]) -> bool:
