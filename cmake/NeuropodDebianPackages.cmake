@@ -49,21 +49,28 @@ plug-in is tested with, are here too.")
 
 # share/doc/<package>/: the licence, and a changelog as Debian's packages have it.
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
-set(changelog "${PROJECT_BINARY_DIR}/debian_changelog/changelog.Debian")
+set(changelog "${PROJECT_BINARY_DIR}/debian_files/changelog.Debian")
 file(CONFIGURE OUTPUT "${changelog}" @ONLY CONTENT "neuropod (@PROJECT_VERSION@-1) unstable; urgency=medium
 
   * Release @PROJECT_VERSION@; what changed stands in Neuropod's CHANGELOG.md.
 
  -- @NEUROPOD_MAINTAINER@  @date@
 ")
+set(copyright "${PROJECT_BINARY_DIR}/debian_files/copyright")
+file(READ LICENSE-third-party.txt third_parties)
+file(CONFIGURE OUTPUT "${copyright}" @ONLY CONTENT "Neuropod, copyright: the Neuropod authors.
+
+Licensed under the Apache License, Version 2.0; on Debian systems its text is in
+/usr/share/common-licenses/Apache-2.0.
+
+@third_parties@")
 execute_process(COMMAND gzip --best --no-name --force --keep "${changelog}" COMMAND_ERROR_IS_FATAL ANY)
 foreach(pair "neuropod ${runtime_package}" "development libneuropod-dev")
   string(REPLACE " " ";" pair "${pair}")
   list(GET pair 0 component)
   list(GET pair 1 package)
   set(folder "${CMAKE_INSTALL_DATADIR}/doc/${package}")
-  install(FILES LICENSE RENAME copyright DESTINATION "${folder}" COMPONENT ${component})
-  install(FILES "${changelog}.gz" DESTINATION "${folder}" COMPONENT ${component})
+  install(FILES "${copyright}" "${changelog}.gz" DESTINATION "${folder}" COMPONENT ${component})
 endforeach()
 
 include(CPack)

@@ -48,6 +48,7 @@ foreach(folder . internal conversions)  # all of these are public
   install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/neuropod/${folder}")
 endforeach()
 
+file(RELATIVE_PATH prefix_from_pkgconfig "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file(cmake/neuropod.pc.in "${PROJECT_BINARY_DIR}/neuropod.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/neuropod.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
         COMPONENT linking)
