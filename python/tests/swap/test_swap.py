@@ -230,6 +230,11 @@ def test_a_misspelt_option_is_refused_with_the_nearest(echo):
         load_neuropod(echo, swapable=True)
 
 
+def test_an_option_that_is_no_switch_is_refused(echo):
+    with pytest.raises(InvalidArgumentError, match="True or False"):
+        load_neuropod(echo, swappable="yes")
+
+
 def test_two_swaps_at_once_run_one_after_the_other(swappable, echo, other_echo):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(swappable.swap, [echo, other_echo] * 10))
