@@ -12,6 +12,7 @@ from neuropod.cli.interrupts import leave_at_once
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import flush_output, print_json
 from neuropod.cli.package_access import reading_package
+from neuropod.errors import NeuropodError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -100,26 +101,30 @@ def add_parser(
 def _run(args: argparse.Namespace) -> int:
     _check(args)
     results: list[BenchResult] = []
-    interrupted = False
     try:
         for package in args.packages:
             _bench(package, args, results)
-    except KeyboardInterrupt:
-        interrupted = True
+    except (KeyboardInterrupt, NeuropodError, UsageError) as error:
+        # What was measured isn't lost.
+        _show([result for result in results if result.runs], args, complete=False)
+        if isinstance(error, KeyboardInterrupt):
+            _leave_if_stuck(results)
+        raise
+    _show(results, args, complete=True)
+    return ExitCode.DONE
+
+
+def _show(results: list[BenchResult], args: argparse.Namespace, complete: bool) -> None:
+    if not any(run.calls for result in results for run in result.runs):
+        return
     if args.json:
-        print_json(
-            {"packages": [as_dict(result) for result in results], "interrupted": interrupted}
-        )
+        print_json({"packages": [as_dict(result) for result in results], "complete": complete})
     else:
         print_results(results)
-    if args.plot is not None and any(run.calls for result in results for run in result.runs):
+    if args.plot is not None:
         from neuropod.cli.bench_plot import draw
 
         draw(results, args.plot)
-    if interrupted:
-        _leave_if_stuck(results)
-        raise KeyboardInterrupt
-    return ExitCode.DONE
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -39,9 +39,6 @@ def print_results(results: "Sequence[BenchResult]") -> None:
         for run in result.runs
         if run.calls
     ]
-    if not measured:
-        print_text("interrupted before a measured call had ended")
-        return
     _print_table(measured, several=len(results) > 1)
     if not all(run.complete for _, run in measured):
         print_text("interrupted: the last line is of the calls that had ended")

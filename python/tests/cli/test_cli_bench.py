@@ -127,6 +127,14 @@ def test_a_model_that_fails_ends_all_threads_with_1(capsys, tmp_path, threads):
     assert "too cold" in message
 
 
+def test_what_was_measured_before_a_package_failed_is_shown(capsys, tmp_path, addition):
+    code = main(["bench", addition, str(tmp_path / "missing"), *QUICK])
+    captured = capsys.readouterr()
+    assert code == 3
+    assert "p50" in captured.out
+    assert "missing" in captured.err
+
+
 def test_an_error_in_a_measuring_thread_is_raised_where_it_can_be_handled(addition):
     import threading
 
@@ -166,7 +174,7 @@ def test_an_interruption_shows_what_was_measured(tmp_path):
     code, out, errors = ended_by(process)
     assert (code, errors) == (130, "neuropod: error: interrupted\n")
     shown = json.loads(out)
-    assert shown["interrupted"]
+    assert not shown["complete"]
     (run,) = shown["packages"][0]["runs"]
     assert not run["complete"]
     assert run["calls"] > 0
