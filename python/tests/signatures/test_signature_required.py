@@ -4,9 +4,9 @@ import zipfile
 import pytest
 
 from neuropod import CorruptPackageError, InvalidArgumentError, InvalidPackageError, load_neuropod
-from neuropod._native import list_files
+from neuropod._native import list_files, read_file
 from neuropod.packaging.manifest import write_manifest
-from neuropod.signing import sign_package
+from neuropod.signing import sign_package, verify_package
 
 INPUTS = {"x": [1.0, 2.0], "y": [3.0, 4.0]}
 
@@ -140,3 +140,33 @@ def test_keys_that_cannot_be_used_stop_the_load(signed_folder, keys, tmp_path):
         load_neuropod(signed_folder, require_signature=keys.private)
     with pytest.raises(FileNotFoundError, match="public key"):
         load_neuropod(signed_folder, require_signature=[keys.public, tmp_path / "none.pem"])
+
+
+def test_no_byte_of_a_signed_archive_can_be_changed_unseen(packages, tmp_path, keys):
+    archive = tmp_path / "package.zip"
+    shutil.copy(packages / "zip", archive)
+    sign_package(archive, keys.private)
+    content = archive.read_bytes()
+    files = {name: read_file(archive, name) for name, _ in list_files(archive)}
+    files.pop("signature.json")
+    for position in range(len(content)):
+        changed = bytearray(content)
+        changed[position] ^= 1 << (position % 8)
+        archive.write_bytes(changed)
+        try:
+            verify_package(archive, [keys.public])
+        except (CorruptPackageError, InvalidPackageError):
+            continue
+        # A byte that means nothing, such as a time: what is read is what was signed.
+        read = {name: read_file(archive, name) for name, _ in list_files(archive)}
+        read.pop("signature.json")
+        assert read == files, position
+
+
+def test_a_swap_needs_a_signature_too(signed, packages, keys):
+    with load_neuropod(signed, swappable=True, require_signature=keys.public) as model:
+        with pytest.raises(InvalidPackageError, match="isn't signed"):
+            model.swap(packages / "folder")
+        assert model.infer(INPUTS)["out"].tolist() == [4, 6]
+        model.swap(signed)
+        assert model.infer(INPUTS)["out"].tolist() == [4, 6]
