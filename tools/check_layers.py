@@ -6,6 +6,8 @@ The rows below stand in order: a file may include its own row and the rows above
 - every C++ file under `source/neuropod/` belongs to a row;
 - a plug-in's folder is included by nobody else;
 - code that ships includes no test code;
+- of the Python package, the command line is imported by nobody else, and the evaluation by the command
+  line only;
 - an installed header includes nothing but ours, the standard library's and the system's;
 - a framework's name occurs in code (comments and docstrings aside) only in that framework's folder
   under `backends/`, in C++ and in Python. Exceptions stand in `layer_exceptions.txt` beside this
@@ -70,6 +72,9 @@ _C_HEADER = re.compile(
     r"(assert|ctype|dlfcn|errno|fcntl|inttypes|limits|link|math|poll|pthread|sched|signal|spawn|"
     r"stdarg|stddef|stdint|stdio|stdlib|string|strings|time|unistd)\.h"
 )
+
+# Folders of the Python package that stand on top of it, and who may import each.
+PYTHON_IMPORTERS = {"cli": ("cli/", "__main__.py"), "evaluation": ("evaluation/", "cli/")}
 
 _FRAMEWORK_NAME = re.compile(r"torch|tensorflow|onnx|keras", re.IGNORECASE)
 # Folders under backends/ whose framework isn't read off the folder's own name.
@@ -162,7 +167,9 @@ class LayerCheck:
         for path in _files(self._source, _CPP_SUFFIXES):
             found += self._check_cpp_file(path)
         for path in _files(self._root / "python" / "neuropod", _PYTHON_SUFFIXES):
-            code = without_python_comments(path.read_text())
+            text = path.read_text()
+            found += _check_imports(path, text, self._root)
+            code = without_python_comments(text)
             found += self._check_framework_names(path, code, self._root / "python" / "neuropod")
         for path_and_name in sorted(self._exceptions - self._used_exceptions):
             found.append(
@@ -211,6 +218,25 @@ class LayerCheck:
                     self._used_exceptions.add((shown, name))
                 else:
                     yield Finding(shown, number, f"'{name}' is named outside its backend's folder")
+
+
+def _check_imports(path: Path, text: str, root: Path) -> Iterator[Finding]:
+    inside = path.relative_to(root / "python" / "neuropod").as_posix()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for folder, importers in PYTHON_IMPORTERS.items():
+            module = f"neuropod.{folder}"
+            imported = any(m == module or m.startswith(f"{module}.") for m in modules)
+            if imported and not inside.startswith(importers):
+                shown = path.relative_to(root).as_posix()
+                yield Finding(
+                    shown, node.lineno, f"{module} is imported by {' and '.join(importers)} only"
+                )
 
 
 def _check_own_include(inside: str, row: str, target: str) -> Iterator[str]:

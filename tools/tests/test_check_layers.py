@@ -184,6 +184,20 @@ def test_checks_python_too(tmp_path):
     ]
 
 
+def test_python_folders_on_top_are_imported_from_above_only(tmp_path):
+    files = {
+        "python/neuropod/__main__.py": "from neuropod.cli.main import main\n",
+        "python/neuropod/cli/evaluate.py": "def run():\n    from neuropod.evaluation import evaluate\n",
+        "python/neuropod/evaluation/gate.py": "import neuropod.evaluation.result\n",
+        "python/neuropod/evaluation/page.py": "from neuropod import cli\n",
+        "python/neuropod/loader.py": "\nimport neuropod.evaluation\n",
+    }
+    assert check(tmp_path, files) == [
+        "python/neuropod/evaluation/page.py:1: neuropod.cli is imported by cli/ and __main__.py only",
+        "python/neuropod/loader.py:2: neuropod.evaluation is imported by evaluation/ and cli/ only",
+    ]
+
+
 def test_exceptions_hold_for_one_file_and_one_name(tmp_path):
     files = {"python/neuropod/loader.py": "torch = keras = 1\n"}
     exceptions = frozenset({("python/neuropod/loader.py", "torch")})
