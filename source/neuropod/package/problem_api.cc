@@ -77,7 +77,7 @@ std::string dimension_text(const Dimension& dimension) {
 std::string specs_text(const std::vector<TensorSpec>& specs) {
   std::string text = "[";
   for (const TensorSpec& spec : specs) {
-    if (&spec != &specs.front()) text += ",";
+    if (&spec != &specs.front()) text += ',';
     text += fmt::format("\n        {{\"name\": {}, \"dtype\": \"{}\", \"shape\": [",
                         json_text(spec.name), get_dtype_name(spec.type));
     for (size_t i = 0; i < spec.dims.size(); ++i) {

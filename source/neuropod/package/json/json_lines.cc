@@ -127,8 +127,9 @@ class LineRecorder : public nlohmann::json_sax<Json> {
 JsonLines::JsonLines(std::string_view text) {
   LineCounter counter;
   LineRecorder recorder(counter, &lines_, &duplicate_);
-  Json::sax_parse(CountingIterator(text.data(), &counter),
-                  CountingIterator(text.data() + text.size(), &counter), &recorder);
+  const char* const start = text.data();
+  const char* const end = start + text.size();
+  Json::sax_parse(CountingIterator(start, &counter), CountingIterator(end, &counter), &recorder);
 }
 
 size_t JsonLines::line_of(std::string path) const {
