@@ -282,3 +282,21 @@ def test_gil_is_released_while_a_model_runs(tmp_path: Path) -> None:
 def test_package_exports_what_it_promises() -> None:
     for name in neuropod.__all__:
         assert getattr(neuropod, name) is not None
+
+
+def test_what_a_mapping_raises_comes_out_as_it_is(addition: Neuropod) -> None:
+    class Unwilling:
+        def __getitem__(self, name: str) -> None:
+            raise OSError("no item")
+
+        def keys(self) -> list[str]:
+            raise OSError("no keys")
+
+    class HalfWilling(Unwilling):
+        def keys(self) -> list[str]:
+            return ["x"]
+
+    with pytest.raises(OSError, match="no keys"):
+        addition.infer(Unwilling())
+    with pytest.raises(OSError, match="no item"):
+        addition.infer(HalfWilling())

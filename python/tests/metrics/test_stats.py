@@ -56,6 +56,33 @@ def test_failed_calls_are_counted_by_code_and_not_timed(model: neuropod.Neuropod
     assert stats["latency"]["total"]["count"] == 0
 
 
+def test_inputs_that_had_to_be_copied_are_counted(model: neuropod.Neuropod) -> None:
+    def copied(value: object) -> int:
+        before = model.stats()["copied_bytes"]
+        model.infer({"x": value})
+        return model.stats()["copied_bytes"] - before
+
+    read_only = ONES.copy()
+    read_only.flags.writeable = False
+    assert copied(ONES) == 0
+    assert copied(memoryview(ONES)) == 0
+    assert copied(read_only) == 16
+    assert copied(np.ones(8, "float32")[::2]) == 16
+    assert copied([1, 2, 3]) == 12
+    assert copied(ONES) == 0
+
+
+def test_a_refused_calls_copies_are_its_own(
+    model: neuropod.Neuropod, write_package: Callable[..., Path]
+) -> None:
+    with neuropod.load_neuropod(write_package("other")) as other:
+        with pytest.raises(neuropod.SpecMismatchError):
+            model.infer({"x": [1, 2], "z": ONES})
+        other.infer({"x": ONES})
+        assert other.stats()["copied_bytes"] == 0
+        assert model.stats()["copied_bytes"] == 8
+
+
 def test_calls_that_are_refused_while_arrays_become_tensors_count_too(
     model: neuropod.Neuropod,
 ) -> None:
@@ -65,9 +92,21 @@ def test_calls_that_are_refused_while_arrays_become_tensors_count_too(
         model.infer([ONES])  # no mapping
     with pytest.raises(neuropod.InvalidArgumentError):
         model.infer({"x": ONES}, "y")  # no list of names
+
+    class Unwilling:
+        def __len__(self) -> int:
+            raise OSError("no data")
+
+        __getitem__ = __len__
+
+        def keys(self) -> list[str]:
+            raise OSError("no data")
+
+    with pytest.raises(OSError, match="no data"):
+        model.infer(Unwilling())
     stats = model.stats()
-    assert stats["calls"] == 3 and stats["calls_in_flight"] == 0
-    assert stats["errors"] == {"spec_mismatch": 1, "invalid_argument": 2}
+    assert stats["calls"] == 4 and stats["calls_in_flight"] == 0
+    assert stats["errors"] == {"spec_mismatch": 1, "invalid_argument": 3}
 
 
 def test_a_model_that_is_not_loaded_yet_counts_refusals(

@@ -22,6 +22,8 @@ constexpr size_t kMeasuredStrings = 8;
 std::atomic<size_t> next_thread_number{0};
 thread_local size_t thread_number = size_t(-1);
 
+thread_local uint64_t copied_for_next_call = 0;
+
 size_t this_thread_number() noexcept {
   if (thread_number == size_t(-1)) {
     thread_number = next_thread_number.fetch_add(1, std::memory_order_relaxed);
@@ -208,22 +210,7 @@ ModelStats ModelMetrics::stats() const {
   return stats;
 }
 
-CallMeter::CallMeter(ModelMetrics* metrics) noexcept : metrics_(metrics) {
-  if (metrics_ == nullptr) return;
-  shard_ = metrics_->begin_call();
-  start_ = TickClock::now();
-  if (metrics_->samples_cpu(start_)) {
-    figures_.cpu_sampled = true;
-    cpu_start_ = thread_cpu_nanoseconds();
-    start_ = TickClock::now();
-  }
-  last_ = start_;
-}
-
-CallMeter::~CallMeter() { fail(ErrorCode::kCancelled); }
-
-// Exact for few elements; otherwise estimated from as many, evenly spaced.
-uint64_t CallMeter::bytes_of_strings(const NeuropodTensor& tensor) noexcept {
+uint64_t string_bytes(const NeuropodTensor& tensor) noexcept {
   const auto& strings = static_cast<const TypedNeuropodTensor<std::string>&>(tensor);
   const size_t count = strings.get_num_elements();
   const size_t measured = std::min(count, kMeasuredStrings);
@@ -237,6 +224,25 @@ uint64_t CallMeter::bytes_of_strings(const NeuropodTensor& tensor) noexcept {
   }
   return count == measured ? bytes : bytes * count / measured;
 }
+
+void count_copy_for_next_call(const NeuropodTensor& tensor) noexcept {
+  copied_for_next_call += tensor_bytes(tensor);
+}
+
+CallMeter::CallMeter(ModelMetrics* metrics) noexcept : metrics_(metrics) {
+  if (metrics_ == nullptr) return;
+  figures_.copied_bytes = copied_before_ = std::exchange(copied_for_next_call, 0);
+  shard_ = metrics_->begin_call();
+  start_ = TickClock::now();
+  if (metrics_->samples_cpu(start_)) {
+    figures_.cpu_sampled = true;
+    cpu_start_ = thread_cpu_nanoseconds();
+    start_ = TickClock::now();
+  }
+  last_ = start_;
+}
+
+CallMeter::~CallMeter() { fail(ErrorCode::kCancelled); }
 
 void CallMeter::finish(const ErrorCode* error) noexcept {
   figures_.total = TickClock::between(start_, error == nullptr ? last_ : TickClock::now());

@@ -11,6 +11,7 @@
 #include "neuropod/backends/tensor_allocator.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/tick_clock.hh"
+#include "neuropod/base/visibility.hh"
 #include "neuropod/core/latency_histogram.hh"
 
 namespace neuropod::internal {
@@ -103,6 +104,19 @@ inline constexpr auto kElementBytes = [] {
   return bytes;
 }();
 
+/// Exact for few elements; otherwise estimated from 8, evenly spaced.
+uint64_t string_bytes(const NeuropodTensor& strings) noexcept;
+
+inline uint64_t tensor_bytes(const NeuropodTensor& tensor) noexcept {
+  const TensorType type = tensor.get_tensor_type();
+  if (type == STRING_TENSOR) return string_bytes(tensor);
+  return tensor.get_num_elements() * kElementBytes[size_t(type)];
+}
+
+/// For bindings: the next call on this thread has `tensor` among its inputs, and its content was
+/// copied to make it. Only for models that collect metrics.
+NEUROPOD_EXPORT void count_copy_for_next_call(const NeuropodTensor& tensor) noexcept;
+
 /// Measures one call, on its stack. Null metrics: does nothing.
 class CallMeter {
  public:
@@ -117,7 +131,8 @@ class CallMeter {
   /// The first phase begins now: after waiting, and for a second try.
   void restart() noexcept {
     if (metrics_ == nullptr) return;
-    figures_.input_bytes = figures_.copied_bytes = 0;
+    figures_.input_bytes = 0;
+    figures_.copied_bytes = copied_before_;
     last_ = TickClock::now();
   }
 
@@ -139,22 +154,16 @@ class CallMeter {
   // Of use only if on().
   void count_input(uint64_t bytes) noexcept { figures_.input_bytes += bytes; }
   void count_input(const NeuropodTensor& tensor) noexcept {
-    figures_.input_bytes += bytes_of(tensor);
+    figures_.input_bytes += tensor_bytes(tensor);
   }
   void count_output(const NeuropodTensor& tensor) noexcept {
-    figures_.output_bytes += bytes_of(tensor);
+    figures_.output_bytes += tensor_bytes(tensor);
   }
   void count_copy(const NeuropodTensor& tensor) noexcept {
-    figures_.copied_bytes += bytes_of(tensor);
+    figures_.copied_bytes += tensor_bytes(tensor);
   }
 
  private:
-  static uint64_t bytes_of(const NeuropodTensor& tensor) noexcept {
-    const TensorType type = tensor.get_tensor_type();
-    if (type == STRING_TENSOR) return bytes_of_strings(tensor);
-    return tensor.get_num_elements() * kElementBytes[size_t(type)];
-  }
-  static uint64_t bytes_of_strings(const NeuropodTensor& tensor) noexcept;
   void finish(const ErrorCode* error) noexcept;
   void tell_observer() const noexcept;
 
@@ -163,6 +172,7 @@ class CallMeter {
   uint64_t start_ = 0;
   uint64_t last_ = 0;
   uint64_t cpu_start_ = 0;
+  uint64_t copied_before_ = 0;  // by the binding
   CallFigures figures_;
 };
 

@@ -47,7 +47,8 @@ struct ModelStats {
 
   uint64_t input_bytes = 0;   ///< of inputs that passed the checks
   uint64_t output_bytes = 0;  ///< of outputs that were returned
-  uint64_t copied_bytes = 0;  ///< of inputs that sealing copied to another device
+  /// Of inputs that were copied: to another device, or by a language's binding to make a tensor.
+  uint64_t copied_bytes = 0;
 
   /// CPU time of the calling threads inside calls; an estimate from samples for calls under a
   /// millisecond. A framework's own threads are not in it.

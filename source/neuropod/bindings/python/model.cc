@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "neuropod/backends/model_metrics.hh"
 #include "neuropod/bindings/python/gil.hh"
 #include "neuropod/bindings/python/lent_memory.hh"
 #include "neuropod/bindings/python/module.hh"
@@ -57,7 +58,9 @@ std::vector<std::pair<nb::object, nb::object>> items_of(nb::handle mapping) {
                 fmt::format("inputs is expected to be a dict of tensors by name, but is a {}",
                             Py_TYPE(mapping.ptr())->tp_name));
   }
-  for (nb::handle key : nb::steal(PyMapping_Keys(mapping.ptr()))) {
+  const nb::object keys = nb::steal(PyMapping_Keys(mapping.ptr()));
+  if (!keys.is_valid()) throw nb::python_error();
+  for (nb::handle key : keys) {
     items.emplace_back(nb::borrow(key), nb::borrow(mapping[key]));
   }
   return items;
@@ -70,6 +73,7 @@ Model::Model(const std::string& path, const std::vector<BackendLoadSpec>& overri
     : neuropod_(load(path, overrides, options)),
       allocator_(neuropod_.get_tensor_allocator()),
       check_dtypes_(!options.disable_shape_and_type_checking),
+      collects_metrics_(options.collect_metrics),
       input_names_(index_of(neuropod_.get_inputs())) {
   for (const TensorSpec& spec : neuropod_.get_outputs())
     output_names_.push_back(nb::cast(spec.name));
@@ -84,6 +88,9 @@ nb::dict Model::infer(nb::handle inputs, nb::handle requested) const {
     values = values_from(inputs);
   } catch (const Error& error) {
     neuropod_.count_failed_call(error.code());
+    throw;
+  } catch (...) {  // what a value's own conversion raised
+    neuropod_.count_failed_call(ErrorCode::kInvalidArgument);
     throw;
   }
   std::unique_ptr<NeuropodValueMap> outputs;
@@ -113,8 +120,12 @@ void Model::add_value(PyObject* name, PyObject* value, NeuropodValueMap* values)
     values->emplace(key, allocator_->allocate_tensor({}, UINT8_TENSOR));
     return;
   }
-  const InputSlot slot{neuropod_.get_name(), key, &neuropod_.get_inputs()[index], check_dtypes_};
-  values->emplace(key, tensor_from_python(value, slot, *allocator_));
+  bool lent = false;
+  const InputSlot slot{neuropod_.get_name(), key, &neuropod_.get_inputs()[index], check_dtypes_,
+                       &lent};
+  std::shared_ptr<NeuropodValue> tensor = tensor_from_python(value, slot, *allocator_);
+  if (collects_metrics_ && !lent) internal::count_copy_for_next_call(*tensor->as_tensor());
+  values->emplace(key, std::move(tensor));
 }
 
 std::vector<std::string> Model::names_from(nb::handle requested) const {

@@ -43,6 +43,7 @@ class Model {
   Neuropod neuropod_;
   const std::shared_ptr<NeuropodTensorAllocator> allocator_;
   const bool check_dtypes_;
+  const bool collects_metrics_;
   NameIndex input_names_;
   std::vector<nb::object> output_names_;  // str, in the order of the output spec
 };

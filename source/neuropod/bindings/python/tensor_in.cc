@@ -126,6 +126,7 @@ std::shared_ptr<NeuropodValue> tensor_from_array(PyArrayObject* array, const Inp
 
   // A read-only array is copied: a model that works in place writes into its input.
   if (PyArray_ISCARRAY(array)) {
+    if (slot.lent != nullptr) *slot.lent = true;
     return allocator.tensor_from_memory(shape_of(array), type, PyArray_DATA(array),
                                         hold_until_released(reinterpret_cast<PyObject*>(array)));
   }

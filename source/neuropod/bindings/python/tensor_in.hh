@@ -18,6 +18,7 @@ struct InputSlot {
   std::string_view name;             ///< of the input
   const TensorSpec* spec = nullptr;  ///< null: nothing is known of it
   bool check_dtype = true;           ///< arrays of another dtype than the spec's are refused
+  bool* lent = nullptr;              ///< set to true if the value's memory is used, not copied
 };
 
 /// "model 'digits': input 'image'", the start of every message about a value.
