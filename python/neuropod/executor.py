@@ -256,7 +256,9 @@ def load_neuropod(
     if not isinstance(visible_device, NotGiven):
         options["visible_device"] = visible_device
     if not isinstance(swappable, bool):
-        raise InvalidArgumentError(f"swappable is expected to be True or False, but is {swappable!r}")
+        raise InvalidArgumentError(
+            f"swappable is expected to be True or False, but is {swappable!r}"
+        )
     if swappable:
         from neuropod.swappable import SwappableNeuropod
 

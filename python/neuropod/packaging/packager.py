@@ -23,8 +23,8 @@ from neuropod.packaging.nearest_name import did_you_mean
 from neuropod.packaging.self_test import run_self_test
 from neuropod.packaging.test_data import write_test_data
 from neuropod.packaging.version_range import check_version_range
-from neuropod.signing import check_signing_key, sign_package
 from neuropod.problem_api import ProblemAPI, as_problem_api
+from neuropod.signing import check_signing_key, sign_package
 
 _COMPRESSIONS: Final = (
     zipfile.ZIP_STORED,
