@@ -128,3 +128,44 @@ def test_the_interpreter_ends_while_threads_call_back(
         )
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stdout == ""
+
+
+def test_a_forked_child_ends_though_a_callback_was_running(
+    write_package: Callable[..., Path],
+) -> None:
+    script = f"""
+        import os, threading
+        import numpy as np
+        import neuropod
+
+        inside, leave = threading.Event(), threading.Event()
+
+        def callback(record):
+            inside.set()
+            leave.wait()
+
+        model = neuropod.load_neuropod({str(write_package())!r})
+        ones = np.ones(4, "float32")
+        thread = threading.Thread(target=lambda: model.infer({{"x": ones}}))
+        neuropod.set_metrics_callback(callback)
+        thread.start()
+        inside.wait()
+        child = os.fork()
+        if child == 0:
+            neuropod.set_metrics_callback(None)
+            model.infer({{"x": ones}})
+            assert model.stats()["calls"] == 2, model.stats()["calls"]
+            assert "neuropod_calls_total" in neuropod.metrics_text()
+        else:
+            _, status = os.waitpid(child, 0)
+            leave.set()
+            thread.join()
+            assert status == 0, status
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
