@@ -145,6 +145,12 @@ def test_an_unknown_name_is_refused_with_those_there_are(
         function("loud")
 
 
+@pytest.mark.parametrize("setter", [neuropod.set_log_sink, neuropod.set_metrics_callback])
+def test_what_cannot_be_called_is_refused(setter: Callable[[object], None]) -> None:
+    with pytest.raises(neuropod.InvalidArgumentError, match="a function or None, but is a str"):
+        setter("print")
+
+
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],

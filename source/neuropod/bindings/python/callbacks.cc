@@ -5,16 +5,23 @@
 #include <stdexcept>
 #include <string>
 
+#include "neuropod/base/error.hh"
 #include "neuropod/bindings/python/lent_memory.hh"
 
 namespace neuropod::python {
 
 namespace nb = nanobind;
 
-Callback::Callback(nb::handle callable)
-    : callable_(callable.ptr(), [release = hold_until_released(callable.ptr())](PyObject* object) {
-        release(object);
-      }) {}
+Callback::Callback(nb::handle callable, const char* what) {
+  if (!PyCallable_Check(callable.ptr())) {
+    throw_error(ErrorCode::kInvalidArgument,
+                fmt::format("the {} is expected to be a function or None, but is a {}", what,
+                            Py_TYPE(callable.ptr())->tp_name));
+  }
+  callable_ = {callable.ptr(), [release = hold_until_released(callable.ptr())](PyObject* object) {
+                 release(object);
+               }};
+}
 
 void Callback::rethrow(nb::python_error& error) {
   // The signal was meant for the program, not for the callback.

@@ -10,8 +10,8 @@ namespace neuropod::python {
 /// reference, which may be dropped on any thread.
 class Callback {
  public:
-  /// Needs the GIL.
-  explicit Callback(nanobind::handle callable);
+  /// Error(invalid_argument) if it can't be called; `what` it is, for the message. Needs the GIL.
+  Callback(nanobind::handle callable, const char* what);
 
   /// Calls it with the arguments that `make_arguments()` returns as a tuple, both with the GIL;
   /// does nothing if the interpreter is ending. Throws std::runtime_error with Python's message for

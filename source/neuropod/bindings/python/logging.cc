@@ -47,7 +47,7 @@ void set_sink(nb::handle callable) {
     set_log_sink(nullptr);
     return;
   }
-  const Callback callback(callable);
+  const Callback callback(callable, "log sink");
   set_log_sink([callback](const LogLine& line) { callback([&] { return arguments_of(line); }); });
 }
 

@@ -55,7 +55,7 @@ void set_observer(nb::handle callable) {
     set_metrics_observer(nullptr);
     return;
   }
-  const Callback callback(callable);
+  const Callback callback(callable, "metrics callback");
   set_metrics_observer(
       [callback](const CallRecord& record) { callback([&] { return arguments_of(record); }); });
 }
