@@ -19,6 +19,9 @@ from second_torch import unpacked_libtorch
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).resolve().parents[2]
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
+
 PACKAGE = """
 import sys
 import torch
@@ -193,6 +196,42 @@ def test_a_host_with_a_torch_of_its_own_is_told_why_the_second_is_not_for_it(
     assert not second_one["usable"]
     assert "this program's module 'torch' is the one in" in second_one["problem"]
     assert str(second) in second_one["problem"]
+
+
+def contract_suite() -> Path:
+    """The suite's program, which `make test` builds with the plug-in's own tests; links to no torch."""
+    folder = ROOT / "build" / "plugins" / "torchscript"
+    program = folder / "testing" / "torchscript_contract_suite"
+    if not program.is_file():
+        command = [sys.executable, str(ROOT / "tools" / "plugin_build.py"), "test"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return program
+
+
+def test_the_second_torch_passes_the_contract_suite(
+    environment: TorchlessEnvironment, second: Path
+) -> None:
+    program = contract_suite()
+    fixtures = program.parents[1] / "fixtures"
+    content = json.loads((fixtures / "fixtures.json").read_text())
+    plugins = environment.data / "neuropod" / "backends"
+    (manifest,) = plugins.glob("torchscript-*/backend.json")
+    version = json.loads(manifest.read_text())["framework_version"]
+    if tuple(map(int, version.split(".")[:2])) < (2, 3):
+        dtypes = content["capabilities"]["dtypes"]
+        content["capabilities"]["dtypes"] = [d for d in dtypes if d not in WIDE_UNSIGNED]
+        content["reasons"]["dtypes"] = "torch has uint16, uint32 and uint64 since 2.3"
+    (fixtures / "second.json").write_text(json.dumps(content))
+    done = subprocess.run(
+        [str(program), "--fixtures", str(fixtures / "second.json")],
+        env=os.environ | {"NEUROPOD_BACKEND_PATH": str(manifest.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert "[  PASSED  ]" in done.stdout
 
 
 def test_pip_makes_a_private_torch_and_remove_takes_it_away(
