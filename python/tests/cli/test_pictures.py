@@ -1,5 +1,7 @@
 """Pictures as inputs of `neuropod run`."""
 
+import sys
+
 import numpy as np
 import pytest
 from echo_packager import create_echo_neuropod
@@ -162,3 +164,11 @@ def test_what_resize_cannot_do_is_said(capsys, tmp_path, shape, dtype, mode, rea
 def test_the_layout_is_found_by_the_channels(shape, channels_first, channels):
     layout = find_layout(shape)
     assert (layout.channels_first, layout.channels) == (channels_first, channels)
+
+
+def test_without_pillow_the_extra_is_named(capsys, picture_model, tmp_path, monkeypatch):
+    path = save_picture(tmp_path / "p.png")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    code, message = failed(capsys, "run", picture_model, "-i", f"image={path}")
+    assert code == 2
+    assert "pip install 'neuropod[images]'" in message
