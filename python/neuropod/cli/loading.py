@@ -1,8 +1,10 @@
 """Options of every command that loads a model."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+from neuropod.cli.exit_codes import UsageError
 from neuropod.errors import InvalidArgumentError
 from neuropod.options import device_index
 
@@ -30,7 +32,10 @@ def add_loading_arguments(parser: argparse._ActionsContainer) -> None:
 
 
 def loading_options(args: argparse.Namespace, framework_threads: int | None) -> dict[str, Any]:
-    """What those arguments are for `load_neuropod`."""
+    """What those arguments are for `load_neuropod`. Raises UsageError for a key that isn't there."""
+    for key in args.require_signature or ():
+        if not Path(key).is_file():
+            raise UsageError(f"--require-signature {key}: there is no such file")
     options: dict[str, Any] = {
         "verify_hashes": not args.no_verify,
         "threads": framework_threads,

@@ -165,6 +165,13 @@ def test_a_number_that_does_not_fit_is_named(capsys, arguments, message):
     assert message in shown
 
 
+@pytest.mark.parametrize("command", ["run", "test", "bench"])
+def test_a_key_that_is_not_there_is_no_fault_of_the_package(capsys, addition, command):
+    code, message = failed(capsys, command, addition, "--require-signature", "missing.pem")
+    assert code == 2
+    assert "missing.pem" in message
+
+
 def test_starting_imports_nothing_that_is_not_needed():
     program = (
         "import sys; from neuropod.cli.main import make_parser; make_parser(); "
