@@ -39,6 +39,10 @@ Error current_error(const std::string& context, ErrorCode foreign) {
   }
 }
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 // Keeps of `outputs` what was asked for.
 void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap* outputs) {
   for (const std::string& name : requested) {
@@ -108,6 +112,7 @@ struct NeuropodBackend::Rep {
   std::unique_ptr<const CallPlan> plan;
   std::vector<NeuropodDevice> input_devices;  // strings stay on the CPU
   std::vector<std::string> inputs_with_defaults;
+  std::vector<std::string> inputs_on_cpu;
   double load_seconds = 0;
   std::optional<uint64_t> input_bytes;  // of each call, if the specs and checks settle it
 
@@ -144,6 +149,7 @@ void NeuropodBackend::load_model() {
                     rep_->context));
   }
   rep_->inputs_with_defaults.clear();
+  rep_->inputs_on_cpu.clear();
   try {
     load_model_internal();
     const bool current = model_config_->format_version > 0 || options_.strict;
@@ -157,7 +163,7 @@ void NeuropodBackend::load_model() {
     for (const TensorSpec& input : model_config_->inputs) {
       const auto wanted = model_config_->input_tensor_device.find(input.name);
       const bool on_cpu =
-          input.type == STRING_TENSOR ||
+          input.type == STRING_TENSOR || contains(rep_->inputs_on_cpu, input.name) ||
           (wanted != model_config_->input_tensor_device.end() && wanted->second == DeviceType::CPU);
       rep_->input_devices.push_back(on_cpu ? NeuropodDevice(Device::CPU) : model_device());
     }
@@ -341,6 +347,10 @@ NeuropodDevice NeuropodBackend::model_device() const {
 
 void NeuropodBackend::input_has_default(const std::string& name) {
   rep_->inputs_with_defaults.push_back(name);
+}
+
+void NeuropodBackend::input_stays_on_cpu(const std::string& name) {
+  rep_->inputs_on_cpu.push_back(name);
 }
 
 }  // namespace neuropod

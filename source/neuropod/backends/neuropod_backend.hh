@@ -99,6 +99,10 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// For load_model_internal(): input `name` may be left out, the model has a default for it.
   void input_has_default(const std::string& name);
 
+  /// For load_model_internal(): the model reads input `name` on the CPU, wherever the package wants
+  /// it, as frameworks do with numbers that aren't tensors to them. It isn't moved to the GPU.
+  void input_stays_on_cpu(const std::string& name);
+
   const std::string neuropod_path_;
   const RuntimeOptions options_;
   const std::unique_ptr<NeuropodLoader> loader_;           // never null

@@ -36,6 +36,7 @@ class FakeBackend : public NeuropodBackendWithDefaultAllocator<GenericNeuropodTe
   };
 
   using NeuropodBackend::input_has_default;
+  using NeuropodBackend::input_stays_on_cpu;
   using NeuropodBackend::model_device;
 
  protected:
@@ -302,6 +303,17 @@ TEST_F(NeuropodBackendTest, AnInputThatCannotReachItsDeviceIsNamed) {
   const Error error = error_of_infer();
   EXPECT_THAT(error.what(), AllOf(HasSubstr("model 'tested'"),
                                   HasSubstr("input 'x' can't be moved to its device")));
+}
+
+TEST_F(NeuropodBackendTest, AnInputThatTheModelReadsOnTheCpuIsNotMoved) {
+  FakeBackend& backend = open();
+  backend.on_has_device = [](NeuropodDevice) { return true; };
+  backend.on_load = [&] { backend.input_stays_on_cpu("x"); };
+  backend.load_model();
+  // Moving it would fail, as above.
+  const auto outputs = backend.infer({{"x", floats({1, 2})}});
+  EXPECT_EQ(outputs->at("y")->as_tensor()->get_device(), Device::CPU);
+  EXPECT_EQ(backend.get_tensor_allocator()->stats().transfers, 0u);
 }
 
 TEST_F(NeuropodBackendTest, CallsOfAStatefulModelRunOneAfterTheOther) {

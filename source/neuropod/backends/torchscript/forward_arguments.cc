@@ -247,6 +247,14 @@ std::vector<std::string> ForwardArguments::inputs_with_defaults() const {
   return names;
 }
 
+std::vector<std::string> ForwardArguments::inputs_read_on_cpu() const {
+  std::vector<std::string> names;
+  for (const Input& input : inputs_) {
+    if (input.form.element != Element::kTensor) names.push_back(input.name);
+  }
+  return names;
+}
+
 void ForwardArguments::bind(const c10::IValue& self, const BoundInputs& inputs,
                             torch::jit::Stack* stack) const {
   if (!missing_.empty()) throw_error(ErrorCode::kSpecMismatch, missing_);

@@ -41,6 +41,9 @@ class ForwardArguments {
   /// Inputs that may be left out because forward() has a default for them, or takes None.
   std::vector<std::string> inputs_with_defaults() const;
 
+  /// Inputs that become Python numbers, which are read on the CPU.
+  std::vector<std::string> inputs_read_on_cpu() const;
+
   /// Replaces `stack` by forward()'s arguments, `self` first.
   /// Error(spec_mismatch): a scalar that can't be passed exactly, a missing argument, …
   void bind(const c10::IValue& self, const BoundInputs& inputs, torch::jit::Stack* stack) const;

@@ -136,6 +136,7 @@ void TorchNeuropodBackend::load_model_internal() {
   load_custom_operators(*loader_, model_config_->custom_ops);
   model_ = load();
   for (const std::string& name : model_->arguments.inputs_with_defaults()) input_has_default(name);
+  for (const std::string& name : model_->arguments.inputs_read_on_cpu()) input_stays_on_cpu(name);
 }
 
 std::unique_ptr<NeuropodValueMap> TorchNeuropodBackend::infer_internal(

@@ -176,6 +176,7 @@ TEST_F(TorchDeviceTest, ANumberThatTheModelTakesIsReadFromItsTensor) {
   *limit->get_raw_data_ptr() = 2.5;
   EXPECT_THAT(infer<float>(model, "y", {{"x", floats(model, {1, 2, 3})}, {"limit", limit}}),
               ElementsAre(1, 2, 2.5));
+  EXPECT_EQ(stats(model).transfers, 1u) << "the number isn't moved there and back";
 }
 
 TEST_F(TorchDeviceTest, StateLivesOnTheGpuAndResets) {
