@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from neuropod.backend_installer.errors import BackendInstallError
 
 RECORD_NAME: Final = "installation.json"
 MANIFEST_NAME: Final = "backend.json"
+ENVIRONMENTS_NAME: Final = "environments"
+"""The folder of private environments, beside that of plug-ins."""
 
 
 def user_folder() -> Path:
@@ -45,4 +48,13 @@ def lock_folder(folder: Path, report: Report) -> Iterator[None]:
         except BlockingIOError:
             report("waiting for another installation to finish …")
             fcntl.flock(file, fcntl.LOCK_EX)
+        _remove_leftovers(folder)
         yield
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """What processes that were killed left: whoever holds the lock knows that nobody uses it."""
+    for place in (folder, folder.parent / ENVIRONMENTS_NAME):
+        for pattern in (".building-*", ".removed-*"):
+            for leftover in place.glob(pattern):
+                shutil.rmtree(leftover, ignore_errors=True)

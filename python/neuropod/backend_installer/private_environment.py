@@ -20,6 +20,7 @@ from typing import Final
 from neuropod.backend_installer.build import Report
 from neuropod.backend_installer.errors import BackendInstallError
 from neuropod.backend_installer.framework import release_of
+from neuropod.backend_installer.plugin_folder import ENVIRONMENTS_NAME
 from neuropod.backend_installer.sources import PluginSources
 from neuropod.errors import BackendNotFoundError, InvalidArgumentError
 
@@ -39,7 +40,7 @@ class PrivateEnvironment:
 
 def environments_folder(plugin_folder: Path) -> Path:
     """Beside the folder of plug-ins."""
-    return plugin_folder.parent / "environments"
+    return plugin_folder.parent / ENVIRONMENTS_NAME
 
 
 def ensure_environment(

@@ -114,16 +114,17 @@ def _read_dynamic_section(library: Path) -> tuple[list[str], list[Path]]:
 
 
 def _names_known_to_the_loader() -> set[str]:
+    """Those of its cache, and what lies in LD_LIBRARY_PATH."""
+    names = {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    for folder in filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")):
+        names.update(path.name for path in Path(folder).glob("*.so*"))
     ldconfig = shutil.which(
         "ldconfig", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     )
-    if ldconfig is None:
-        return set()
-    listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False).stdout
-    return {line.split()[0] for line in listed.splitlines() if "=>" in line} | {
-        "ld-linux-x86-64.so.2",
-        "ld-linux-aarch64.so.1",
-    }
+    if ldconfig is not None:
+        done = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+        names.update(line.split()[0] for line in done.stdout.splitlines() if "=>" in line)
+    return names
 
 
 def _shared_libraries_of(prefix: Path) -> dict[str, Path]:

@@ -65,7 +65,7 @@ def _add_install(
         help="the framework that lies in DIR: an unpacked archive, or packages unpacked by dpkg -x",
     )
     install.add_argument("--force", action="store_true", help="build even if nothing changed")
-    _add_folder(install)
+    _add_folder(install, "--to")
     install.set_defaults(command=_install)
 
 
@@ -81,13 +81,14 @@ def _add_remove(
     remove.add_argument(
         "--framework-version", metavar="X", help="which one, where a platform has several"
     )
-    _add_folder(remove)
+    _add_folder(remove, "--from")
     remove.set_defaults(command=_remove)
 
 
-def _add_folder(parser: argparse.ArgumentParser) -> None:
+def _add_folder(parser: argparse.ArgumentParser, option: str) -> None:
     parser.add_argument(
-        "--to",
+        option,
+        dest="folder",
         metavar="DIR",
         type=Path,
         help="folder of plug-ins, instead of the user's data folder",
@@ -172,7 +173,7 @@ def _install(args: argparse.Namespace) -> int:
             framework_version=args.framework_version,
             prefix=args.from_prefix,
             force=args.force,
-            folder=args.to,
+            folder=args.folder,
             report=_report_progress,
         )
     result: dict[str, Any] = {
@@ -201,7 +202,7 @@ def _remove(args: argparse.Namespace) -> int:
     removed = remove_backend(
         args.name,
         framework_version=args.framework_version,
-        folder=args.to,
+        folder=args.folder,
         report=_report_progress,
     )
     environment = removed.environment

@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
-from conftest import make_library
+from tiny_plugin import make_library
 
 from neuropod import _native
 from neuropod.backend_installer import BackendInstallError, install_backend
+from neuropod.backend_installer.prefix_framework import find_framework_in_prefix
+from neuropod.backend_installer.sources import find_sources
 from neuropod.cli.main import main
 from neuropod.errors import BackendNotFoundError, InvalidArgumentError
 
@@ -115,6 +117,31 @@ def test_a_library_that_lies_nowhere_is_named_before_anything_is_built(tiny, fol
     with pytest.raises(BackendNotFoundError, match=r"needs libgone\.so\.7, which are neither in"):
         install(prefix=tmp_path / "prefix")
     assert not folder.exists()
+
+
+def test_a_library_in_the_loaders_own_path_counts_as_there(tiny, tmp_path, monkeypatch):
+    make_library(tmp_path / "there" / "libthere.so.7", "1")
+    needs = [tmp_path / "there" / "libthere.so.7"]
+    tiny.write_prefix(tmp_path / "prefix", needs=needs)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "there"))
+    assert install(prefix=tmp_path / "prefix")[0].built
+
+
+def test_a_library_that_lies_in_the_prefix_is_no_reason_to_refuse(tiny, tmp_path):
+    library = tmp_path / "prefix" / "lib" / "deep" / "libdeep.so.7"
+    make_library(library, "1")
+    tiny.write_prefix(tmp_path / "prefix", needs=[library])
+    found = find_framework_in_prefix(find_sources("tiny"), tmp_path / "prefix")
+    assert found.dependency_folders == (library.parent,)
+
+
+def test_what_a_killed_installation_left_is_removed(tiny, folder, environments):
+    for place in (folder, environments):
+        (place / ".building-killed" / "build").mkdir(parents=True)
+    (environments / ".removed-killed").mkdir()
+    install()
+    assert [p.name for p in folder.glob(".building*")] == []
+    assert list(environments.iterdir()) == []
 
 
 def test_a_plug_in_that_cannot_be_opened_is_not_installed(tiny, folder):
