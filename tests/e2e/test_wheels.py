@@ -8,6 +8,7 @@ wheels in there without an index, so it checks that nothing else is required.
 import email
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -215,6 +216,27 @@ def test_the_core_alone_runs_without_a_framework(bare_root: BareRoot) -> None:
     assert (
         json.loads(run(bare_root, "neuropod", "info", "echo.neuropod", "--json"))["name"] == "echo"
     )
+
+
+def test_packages_are_evaluated_and_compared(bare_root: BareRoot) -> None:
+    package = bare_root.path("/work/echo.neuropod")
+    if not package.exists():
+        python(bare_root, ECHO)
+    shutil.copytree(package, package.with_name("same.neuropod"))
+    bare_root.path("/work/data.csv").write_text("x,right\n1,1\n2,4\n")
+    options = (
+        "echo.neuropod",
+        "same.neuropod",
+        "--data",
+        "data.csv",
+        "--json",
+        "--html",
+        "page.html",
+    )
+    found = json.loads(run(bare_root, "neuropod", "evaluate", *options, "-m", "mae"))
+    assert [package["metrics"]["mae"]["value"] for package in found["packages"]] == [1, 1]
+    assert "<svg" in bare_root.path("/work/page.html").read_text(encoding="utf-8")
+    assert json.loads(run(bare_root, "neuropod", "compare", *options))["agrees"]
 
 
 def test_a_packaged_model_runs(torch_root: BareRoot) -> None:

@@ -1,6 +1,7 @@
 """What a package costs: latency, throughput, memory and CPU time."""
 
 import re
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,9 +56,14 @@ class Resources:
 
 def peak_memory() -> int:
     """The largest resident memory of this process so far, in bytes."""
-    # Not getrusage: its maximum is inherited from the process that started this one.
-    match = _PEAK.search(Path("/proc/self/status").read_text())
-    return int(match[1]) * 1024 if match else 0
+    try:
+        match = _PEAK.search(Path("/proc/self/status").read_text())
+    except OSError:
+        match = None  # no /proc in here
+    if match:
+        return int(match[1]) * 1024
+    # The second choice: its maximum is inherited from the process that started this one.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def latency_of(nanoseconds: Sequence[int], rows: int) -> Latency:
