@@ -181,13 +181,19 @@ def test_a_package_cannot_steer_the_terminal_by_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("home", ["/dev/null/home", "/proc/home", None])
-def test_commands_need_no_home(folder, tmp_path, home):
+def test_commands_need_no_home(folder, home):
     environment = {"HOME": home, "XDG_DATA_HOME": None, "XDG_CONFIG_HOME": None}
-    commands = [*COMMANDS, ["bench", "--calls", "3", "--plot", tmp_path / "p.png"]]
-    for name, *options in commands:
-        ended = done(name, "模型.neuropod", *options, cwd=folder, environment=environment)
+    for command in (["test", "模型.neuropod"], ["backends", "list"]):
+        ended = done(*command, cwd=folder, environment=environment)
         assert (ended.returncode, ended.stderr) == (0, "")
-    assert done("backends", "list", environment=environment).returncode == 0
+
+
+def test_plots_need_no_home(folder, tmp_path):
+    """The library that draws them says at length that its cache is temporary then."""
+    environment = {"HOME": "/dev/null/home", "XDG_CONFIG_HOME": None, "XDG_CACHE_HOME": None}
+    arguments = ["bench", "模型.neuropod", "--calls", "3", "--plot", tmp_path / "p.png"]
+    ended = done(*arguments, cwd=folder, environment=environment)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("home", ["/dev/null/home", None])
