@@ -64,6 +64,13 @@ Licensed under the Apache License, Version 2.0; on Debian systems its text is in
 /usr/share/common-licenses/Apache-2.0.
 
 @third_parties@")
+# Linked static and hidden on purpose: frameworks in the same process export their own copies.
+set(overrides "${PROJECT_BINARY_DIR}/debian_files/${runtime_package}")
+file(WRITE "${overrides}" "${runtime_package}: embedded-library zlib *\n")
+install(FILES "${overrides}" DESTINATION "${CMAKE_INSTALL_DATADIR}/lintian/overrides" COMPONENT neuropod)
+# cpack's scripts call ldconfig as well; Debian wants the trigger.
+file(WRITE "${PROJECT_BINARY_DIR}/debian_files/triggers" "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/debian_files/triggers")
 execute_process(COMMAND gzip --best --no-name --force --keep "${changelog}" COMMAND_ERROR_IS_FATAL ANY)
 foreach(pair "neuropod ${runtime_package}" "development libneuropod-dev")
   string(REPLACE " " ";" pair "${pair}")

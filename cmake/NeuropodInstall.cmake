@@ -15,9 +15,6 @@ set(cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Neuropod")
 # A wheel holds no links, and two copies of libneuropod would be two registries: the link is apart.
 install(TARGETS neuropod EXPORT NeuropodTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT neuropod NAMELINK_COMPONENT linking)
-# The folder that the build filled, of plug-ins that need no framework.
-install(DIRECTORY "${PROJECT_BINARY_DIR}/lib/neuropod/backends/" COMPONENT neuropod
-        DESTINATION "${CMAKE_INSTALL_LIBDIR}/neuropod/backends")
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(EXPORT NeuropodTargets NAMESPACE Neuropod:: DESTINATION "${cmake_dir}")
