@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kNumErrorCodes = size_t(ErrorCode::kCancelled) + 1;
 constexpr auto kSlowCall = std::chrono::milliseconds(1);
 constexpr size_t kMeasuredStrings = 8;
+// A process that was forked while a thread held a shard finds it taken for ever.
+constexpr int kMaxRounds = 10000;
 
 // Process-wide, because a thread keeps its number for all models: threads that are there at the
 // same time seldom share one.
@@ -111,15 +113,16 @@ size_t ModelMetrics::begin_call() noexcept {
   return index;
 }
 
-// The first shard that is free, from `index` on.
+// The first shard that is free, from that of `index`, which is there, on.
 ModelMetrics::Shard& ModelMetrics::take_shard(size_t index) noexcept {
-  for (size_t tries = 1;; ++tries) {
-    Shard* const shard = shards_[index].load(std::memory_order_acquire);
-    if (shard != nullptr && shard->take()) return *shard;
-    index = (index + 1) % kNumShards;
-    // All are taken: one of their threads was interrupted.
-    if (tries % kNumShards == 0) sched_yield();
+  for (int round = 0; round < kMaxRounds; ++round) {
+    for (size_t i = 0; i < kNumShards; ++i) {
+      Shard* const shard = shards_[(index + i) % kNumShards].load(std::memory_order_acquire);
+      if (shard != nullptr && shard->take()) return *shard;
+    }
+    sched_yield();  // all are taken: their threads were interrupted
   }
+  return *shards_[index].load(std::memory_order_acquire);
 }
 
 void ModelMetrics::end_call(size_t index, const CallFigures& figures) noexcept {
@@ -149,9 +152,8 @@ void ModelMetrics::end_call(size_t index, const CallFigures& figures) noexcept {
 
 // Adds `shard`, unchanged meanwhile, to `sum`.
 void ModelMetrics::add_shard(Shard& shard, Shard* sum) const {
-  // A process that was forked while a thread held the shard finds it taken for ever.
   bool taken = false;
-  for (int tries = 0; tries < 10000 && !(taken = shard.take()); ++tries) sched_yield();
+  for (int round = 0; round < kMaxRounds && !(taken = shard.take()); ++round) sched_yield();
   sum->calls += shard.calls;
   sum->input_bytes += shard.input_bytes;
   sum->output_bytes += shard.output_bytes;
