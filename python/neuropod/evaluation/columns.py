@@ -8,12 +8,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from neuropod.packaging.arrays import Array, string_array
 from neuropod.packaging.dtypes import dtype_name, numpy_dtype
+
+_BLOCK_ELEMENTS: Final = 1 << 20
 
 Rows = Array | list[Array]
 """Values of several rows: one array with rows along its first axis, or an array per row."""
@@ -56,6 +58,14 @@ class Column:
     def rows(self) -> Iterator[Array]:
         """Every row, one at a time."""
         return (self.row(index) for index in range(self.count))
+
+    def blocks(self, elements: int = _BLOCK_ELEMENTS) -> Iterator[tuple[int, Array]]:
+        """(first row, rows) of every row: about so many elements at once, or row by row where shapes
+        differ."""
+        size = 0 if self.shape is None else int(np.prod(self.shape, dtype=np.int64))
+        step = 1 if self.shape is None else max(1, elements // max(size, 1))
+        for first in range(0, self.count, step):
+            yield first, self.read(first, min(first + step, self.count))
 
     def values(self) -> Rows:
         """The whole column in memory."""

@@ -11,7 +11,6 @@ from neuropod.evaluation.columns import Column
 from neuropod.packaging.arrays import Array
 
 WORST_ROWS: Final = 10
-_CHUNK_ROWS: Final = 1024
 _SAMPLED: Final = 2000
 _SHOWN_CHARACTERS: Final = 40
 
@@ -40,7 +39,7 @@ class WorstRow:
 class OutputParity:
     """One output of models A and B over all rows.
 
-    Differences are over elements that are finite in both. `samples`: pairs of numbers, a selection.
+    Differences are over elements that are finite in both. `samples`: pairs of numbers, drawn at random.
     """
 
     name: str
@@ -125,7 +124,7 @@ class _Comparison:
         if self._is_scores:
             self._parity.same_argmax = 0
         self._generator = np.random.default_rng(seed)
-        self._samples: list[Array] = []
+        self._samples: Array = np.empty((0, 3))  # key, A, B
         self._worst: list[tuple[float, int, WorstRow]] = []
 
     def result(self) -> OutputParity:
@@ -137,21 +136,17 @@ class _Comparison:
             else:
                 self._numbers(first, a, b)
         self._parity.worst = [entry[2] for entry in sorted(self._worst, reverse=True)]
-        if self._samples:
-            pairs = np.concatenate(self._samples)
-            if len(pairs) > _SAMPLED:
-                pairs = self._generator.choice(pairs, _SAMPLED, replace=False)
-            self._parity.samples = pairs
+        self._parity.samples = self._samples[np.argsort(self._samples[:, 0]), 1:]
         return self._parity
 
     def _blocks(self) -> Iterator[tuple[int, Array, Array]]:
         """(first row, rows of A, rows of B): many rows where all have one shape, else one."""
-        count = self._a.count
-        uniform = self._a.shape is not None and self._a.shape == self._b.shape
-        step = _CHUNK_ROWS if uniform else 1
-        for first in range(0, count, step):
-            last = min(first + step, count)
-            yield first, self._a.read(first, last), self._b.read(first, last)
+        if self._a.shape is not None and self._a.shape == self._b.shape:
+            for (first, a), (_, b) in zip(self._a.blocks(), self._b.blocks(), strict=True):
+                yield first, a, b
+        else:
+            for row, (a, b) in enumerate(zip(self._a.rows(), self._b.rows(), strict=True)):
+                yield row, a[None], b[None]
 
     def _other_shape(self, row: int, a: Array, b: Array) -> None:
         self._parity.disagreeing_rows += 1
@@ -227,12 +222,16 @@ class _Comparison:
             heapq.heappop(self._worst)
 
     def _sample(self, left: Array, right: Array, finite: Array) -> None:
+        """Every pair gets a random key; those with the smallest keys are kept."""
         if np.iscomplexobj(left):
             return
         pairs = np.stack([left[finite], right[finite]], axis=1).astype(np.float64)
-        if len(pairs) > _SAMPLED:
-            pairs = self._generator.choice(pairs, _SAMPLED, replace=False)
-        self._samples.append(pairs)
+        keyed = np.column_stack([self._generator.random(len(pairs)), pairs])
+        candidates = np.concatenate([self._samples, keyed])
+        if len(candidates) > _SAMPLED:
+            kept = np.argpartition(candidates[:, 0], _SAMPLED)[:_SAMPLED]
+            candidates = candidates[kept]
+        self._samples = candidates
 
 
 def _computable(array: Array) -> Array:

@@ -230,10 +230,11 @@ def _nan_notes(run: PackageRun, data: PreparedData) -> list[str]:
 def _rows_with_nan(column: Column) -> list[int]:
     if column.is_text or "float" not in column.dtype:
         return []
-    if column.shape is None:
-        return [i for i, row in enumerate(column.rows()) if np.isnan(row.astype(np.float64)).any()]
-    values = column.read(0, column.count).reshape(column.count, -1).astype(np.float64)
-    return [int(row) for row in np.flatnonzero(np.isnan(values).any(axis=1))]
+    rows: list[int] = []
+    for first, block in column.blocks():
+        flat = block.reshape(len(block), -1).astype(np.float64)
+        rows += [first + int(row) for row in np.flatnonzero(np.isnan(flat).any(axis=1))]
+    return rows
 
 
 def _with_intervals(

@@ -83,5 +83,16 @@ def test_the_ten_worst_rows_are_kept_in_order(tmp_path):
     assert [worst.row for worst in parity(tmp_path, a, b).worst] == list(range(2999, 2989, -1))
 
 
+def test_pairs_are_drawn_from_all_rows_alike_and_by_the_seed(tmp_path):
+    values = np.arange(3 << 20).astype("float64")
+    found = parity(tmp_path, values, values + 1)
+    assert found.samples.shape == (2000, 2)
+    assert (found.samples[:, 1] - found.samples[:, 0] == 1).all()
+    thirds = np.histogram(found.samples[:, 0], 3, (0, 3 << 20))[0]
+    assert thirds.min() > 550
+    (tmp_path / "again").mkdir()
+    assert np.array_equal(parity(tmp_path / "again", values, values + 1).samples, found.samples)
+
+
 def test_differences_do_not_wrap_around(tmp_path):
     assert parity(tmp_path, np.asarray([255], "u1"), np.asarray([0], "u1")).max_difference == 255
