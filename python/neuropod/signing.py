@@ -68,16 +68,20 @@ def sign_package(package: "AnyPath", private_key: "AnyPath", *, add_manifest: bo
         InvalidPackageError: it has no manifest, and `add_manifest` is False.
         CorruptPackageError: a file differs from the manifest.
         InvalidArgumentError, NotFoundError: a key that can't be used; nothing at `package`.
+        PackageWriteError: an OSError: a full disk, a folder that can't be written.
     """
     from neuropod import _native
+    from neuropod.packaging.errors import PackageWriteError
 
     path = Path(os.path.realpath(os.fsdecode(package)))
     files, key_id = _native.make_signature(path, private_key, add_manifest)
-    if path.is_dir():
-        for name, content in sorted(files.items()):
-            _write_replacing(path / name, content)
-    else:
-        _write_into_archive(path, files)
+    try:
+        _put_files(path, files)
+    except OSError as error:
+        raise PackageWriteError(
+            f"can't sign '{path}': writing into it failed: {error.strerror or error}; it isn't signed",
+            error.errno,
+        ) from error
     return key_id
 
 
@@ -109,6 +113,14 @@ def package_signers(package: "AnyPath") -> list[str]:
     from neuropod import _native
 
     return _native.list_signers(package)
+
+
+def _put_files(package: Path, files: Mapping[str, bytes]) -> None:
+    if package.is_dir():
+        for name, content in sorted(files.items()):
+            _write_replacing(package / name, content)
+    else:
+        _write_into_archive(package, files)
 
 
 def _write_new(path: Path, text: str, mode: int) -> None:

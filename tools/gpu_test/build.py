@@ -122,6 +122,6 @@ def build_tests(
     run("configuring the plug-in", configure, deadline, log)
     command: list[str | Path] = [cmake, "--build", folder, "--parallel", jobs(), "--target"]
     command += ["neuropod_torchscript", "torchscript_contract_suite", "torch_memory_test"]
-    command += ["torch_device_test"]
+    command += ["torch_device_test", "torch_device_fixtures"]
     run("building the plug-in and its tests", command, deadline, log)
     return folder

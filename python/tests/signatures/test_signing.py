@@ -1,4 +1,5 @@
 import base64
+import errno
 import json
 import os
 import shutil
@@ -154,6 +155,19 @@ def test_a_failed_signature_leaves_the_package_and_nothing_beside_it(package, ke
         sign_package(package, keys.public)
     assert sorted(package.parent.iterdir()) == before
     assert package_signers(package) == []
+
+
+def test_a_full_disk_leaves_the_package_as_it_was(package, keys, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = {name: read_file(package, name) for name, _ in list_files(package)}
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=rf"can't sign '{package}'.*No space left") as caught:
+        sign_package(package, keys.private)
+    assert caught.value.errno == errno.ENOSPC
+    assert {name: read_file(package, name) for name, _ in list_files(package)} == before
+    assert list(package.parent.iterdir()) == [package]
 
 
 def test_keys_that_cannot_be_used_are_named(signed, keys, tmp_path):

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "neuropod/backends/neuropod_backend.hh"
+#include "neuropod/base/ed25519.hh"
 #include "neuropod/base/error.hh"
+#include "neuropod/package/signature.hh"
 #include "neuropod/testing/package_on_disk.hh"
 
 namespace neuropod {
@@ -102,6 +104,36 @@ TEST_F(CustomOpsTest, ManyThreadsOpenALibraryOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(opened(), "4\n");
+}
+
+// Signs the package, and opens it with that signature required.
+std::unique_ptr<NeuropodLoader> open_signed(const PackageOnDisk& package) {
+  const Ed25519PrivateKey key = Ed25519PrivateKey::generate();
+  for (const auto& [name, content] : make_signature(*get_loader(package.path()), key, true)) {
+    package.write(name, content);
+  }
+  return open_signed_package(get_loader(package.path()), {key.public_key()});
+}
+
+TEST_F(CustomOpsTest, ASignedLibraryIsOpened) {
+  add_op("e.so", library("op_5"));
+  const auto loader = open_signed(package_);
+  load_custom_op(*loader, "e.so");
+  EXPECT_EQ(opened(), "5\n");
+}
+
+TEST_F(CustomOpsTest, ALibraryThatWasChangedAfterItWasVerifiedIsNotOpened) {
+  add_op("f.so", library("op_6"));
+  const auto loader = open_signed(package_);
+  add_op("f.so", library("op_1"));
+  try {
+    load_custom_op(*loader, "f.so");
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCorruptPackage);
+    EXPECT_THAT(error.what(), HasSubstr("'0/ops/f.so'"));
+  }
+  EXPECT_EQ(opened(), "");
 }
 
 }  // namespace
