@@ -255,6 +255,22 @@ def test_the_command_line_runs_it(torch_root: BareRoot) -> None:
     assert json.loads(printed)["outputs"]["out"]["data"] == [4.0, 6.0]
 
 
+def test_the_other_commands_work_there(torch_root: BareRoot) -> None:
+    package = "addition.neuropod"
+    for command in (
+        ("--version",),
+        ("test", package),
+        ("bench", package, "--random", "--seconds", "0.2"),
+        ("api", "show", package),
+        ("keygen", "key"),
+        ("sign", package, "--key", "key.private.pem"),
+        ("verify", package, "--key", "key.public.pem"),
+        ("doctor",),
+        ("completion", "bash"),
+    ):
+        run(torch_root, "neuropod", *command)
+
+
 def test_a_cpp_program_finds_the_wheels_plug_in(torch_root: BareRoot, tmp_path: Path) -> None:
     """Compiled here against the wheel's headers; it finds torch beside the plug-in, without Python."""
     prefix = torch_root.path(torch_root.site) / "neuropod"
