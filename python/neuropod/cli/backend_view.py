@@ -47,6 +47,17 @@ def find_backend_views(
     return [_view(candidate) for candidate in search.candidates], list(search.searched)
 
 
+def install_hint(platform: str, version_range: str = "*") -> str:
+    """The command that adds a plug-in, and how it adds one for another version."""
+    command = f"`neuropod backends install {platform}`"
+    if version_range == "*":
+        return command
+    return (
+        f"{command} (with --framework-version or --from-prefix for another version than this "
+        "environment's)"
+    )
+
+
 def serving_view(views: list[BackendView]) -> BackendView | None:
     """The one that a load would take: the first that can be used."""
     return next((view for view in views if not view.problem), None)

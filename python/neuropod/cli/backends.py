@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuropod.cli.backend_view import BackendView, find_backend_views, serving_view
+from neuropod.cli.backend_view import BackendView, find_backend_views, install_hint, serving_view
 from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
@@ -161,7 +161,8 @@ def _print_list(
     for platform in platforms:
         wanted = config is None or config["platform"] == platform
         if wanted and platform not in usable:
-            print_text(f"`neuropod backends install {platform}` adds a plug-in for {platform}")
+            wanted_range = config["platform_version_semver"] if config else "*"
+            print_text(f"{install_hint(platform, wanted_range)} adds a plug-in for {platform}")
 
 
 def _install(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from neuropod.cli.backend_view import find_backend_views, serving_view
+from neuropod.cli.backend_view import find_backend_views, install_hint, serving_view
 from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
@@ -118,10 +118,8 @@ def _spec_row(spec: dict[str, Any]) -> tuple[str, str, str, str]:
 def _print_backends(details: dict[str, Any]) -> None:
     backend = details["backend"]
     if backend is None:
-        print_text(
-            f"backend: none serves this package; `neuropod backends install {details['platform']}` "
-            "adds one"
-        )
+        hint = install_hint(details["platform"], details["platform_version_semver"])
+        print_text(f"backend: none serves this package; {hint} adds one")
     else:
         print_text(
             f"backend: {backend['framework']} {backend['framework_version']} "

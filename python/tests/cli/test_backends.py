@@ -57,3 +57,15 @@ def test_wrong_usage_is_2(capsys, arguments):
         main(["backends", *arguments])
     assert exit_.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["info"], ["backends", "list", "--for"]])
+def test_a_package_for_another_version_is_told_how_to_add_that(
+    capsys, tmp_path, monkeypatch, command
+):
+    config = '{"name": "m", "platform": "torchscript", "platform_version_semver": "<2"}'
+    (tmp_path / "config.json").write_text(config)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
+    assert main([*command, str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "`neuropod backends install torchscript` (with --framework-version or --from" in shown

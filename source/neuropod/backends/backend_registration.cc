@@ -84,14 +84,18 @@ std::string describe_found(const std::vector<BackendLoadSpec>& overrides,
   return found.empty() ? "no plug-in" : fmt::format("{}", fmt::join(found, ", "));
 }
 
+constexpr const char* kForAnotherVersion =
+    " (with --framework-version or --from-prefix for another version than this environment's)";
+
 [[noreturn]] void throw_not_found(const std::string& platform, const std::string& range,
                                   const std::vector<BackendLoadSpec>& overrides,
                                   const BackendSearch& search) {
   throw_error(ErrorCode::kBackendNotFound,
               fmt::format("backend for platform '{0}' ({1}) not found; looked in: {2}; found: {3}; "
-                          "`neuropod backends install {0}` adds it",
+                          "`neuropod backends install {0}`{4} adds it",
                           platform, name_range(range), fmt::join(search.searched, ", "),
-                          describe_found(overrides, search.candidates, platform)));
+                          describe_found(overrides, search.candidates, platform),
+                          range == "*" ? "" : kForAnotherVersion));
 }
 
 void check_registered_version(const RegisteredBackend& backend, const std::string& platform,

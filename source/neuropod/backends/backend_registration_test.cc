@@ -184,8 +184,10 @@ TEST_F(BackendRegistrationTest, SaysWhyWhatItFoundWontDo) {
   ScopedEnvironment path("NEUROPOD_BACKEND_PATH", plugin_directory("pretend_four"));
   const Error error = error_of([] { load("pretend_four", {}, "^3.1"); });
   EXPECT_EQ(error.code(), ErrorCode::kBackendNotFound);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("'pretend_four' (version ^3.1)"),
-                                  HasSubstr("version 1.0.0 isn't in the range '^3.1'")));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("'pretend_four' (version ^3.1)"),
+                    HasSubstr("version 1.0.0 isn't in the range '^3.1'"),
+                    HasSubstr("install pretend_four` (with --framework-version or ")));
 }
 
 TEST_F(BackendRegistrationTest, APluginThatRegistersNothingIsAnError) {
