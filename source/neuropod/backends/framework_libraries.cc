@@ -18,7 +18,7 @@ std::optional<fs::path> module_above(const BackendManifest& manifest) {
   fs::path folder = manifest.directory;
   while (folder.has_relative_path()) {
     folder = folder.parent_path();
-    const fs::path module = folder / manifest.python_module;
+    fs::path module = folder / manifest.python_module;
     if (fs::exists(module / manifest.libraries.front(), ignored)) return module;
   }
   return std::nullopt;
