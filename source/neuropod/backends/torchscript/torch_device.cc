@@ -33,18 +33,11 @@ class TorchDeviceMemory : public DeviceMemory {
   }
 
   void* allocate(size_t bytes, NeuropodDevice device) noexcept override {
-    try {
-      auto options = at::TensorOptions().dtype(at::kByte);
-      options = device == Device::CPU ? options.pinned_memory(true)
-                                      : options.device(to_torch_device(device));
-      at::Tensor block = at::empty({int64_t(bytes)}, options);
-      void* data = torch_versions::mutable_data(block);
-      const std::lock_guard<std::mutex> lock(mutex_);
-      blocks_.emplace(data, std::move(block));
-      return data;
-    } catch (const std::exception&) {
-      return nullptr;
-    }
+    const auto options = at::TensorOptions().dtype(at::kByte);
+    if (device != Device::CPU) return make_block(bytes, options.device(to_torch_device(device)));
+    // The system may not let more be pinned. Copies from other memory are slower, and as right.
+    void* pinned = make_block(bytes, options.pinned_memory(true));
+    return pinned != nullptr ? pinned : make_block(bytes, options);
   }
 
   void free(void* data, size_t, NeuropodDevice) noexcept override {
@@ -62,6 +55,18 @@ class TorchDeviceMemory : public DeviceMemory {
   }
 
  private:
+  void* make_block(size_t bytes, const at::TensorOptions& options) noexcept {
+    try {
+      at::Tensor block = at::empty({int64_t(bytes)}, options);
+      void* data = torch_versions::mutable_data(block);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      blocks_.emplace(data, std::move(block));
+      return data;
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
   static at::Tensor view(void* data, size_t bytes, NeuropodDevice device) {
     if (!torch_has_device(device)) {
       throw_error(ErrorCode::kInvalidArgument,
