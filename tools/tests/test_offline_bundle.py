@@ -123,6 +123,7 @@ def test_debian_packages_come_from_the_bundle_alone(bundle, monkeypatch, tmp_pat
         commands.append(done.stdout)
 
     monkeypatch.setattr(system_packages, "run_logged", simulate)
+    monkeypatch.setattr(system_packages, "_root_prefix", list)
     system_packages.install(["neuropod-offline-test"], bundle / "debian")
     updated, installed = commands
     assert "Inst neuropod-offline-test (1.0" in installed

@@ -140,8 +140,8 @@ def _print_list(
         (
             view.platform,
             f"{view.framework} {view.version}".strip(),
-            "GPU" if view.gpu else "CPU",
-            "serves it" if view is serving else view.problem or "usable",
+            ("GPU" if view.gpu else "CPU") if view.framework else "",
+            "serves it" if view is serving else "not usable" if view.problem else "usable",
             f"{view.directory} ({view.source})",
         )
         for view in views
@@ -156,6 +156,11 @@ def _print_list(
         print_table(title, ("platform", "framework", "for", "state", "where"), rows)
     else:
         print_text(f"no {title} found" if config else "no plug-ins found")
+    for view in views:
+        if view.problem:
+            # What has no framework is a manifest that can't be read; that message names it.
+            where = f"{view.framework} {view.version} in {view.directory}: "
+            print_text(f"not usable: {where if view.framework else ''}{view.problem}")
     print_text("searched: " + "; ".join(searched))
     usable = {view.platform for view in views if not view.problem}
     for platform in platforms:
