@@ -276,14 +276,16 @@ def make_signature(
     add_manifest: bool = False,
 ) -> tuple[dict[str, bytes], str]:
     """
-    What must be put into the package, by file name, so that the key in the file `private_key` signs it too, and that key's id. The package isn't changed.
+    What must be put into the package, by file name, so that the key in the file `private_key` signs it
+    too, and that key's id. The package isn't changed.
     """
 
 def verify_signature(
     path: str | bytes | os.PathLike[str] | os.PathLike[bytes], public_keys: Sequence[str]
 ) -> str:
     """
-    Verifies every file of a package against the signature by one of the keys in the files `public_keys`; returns that key's id.
+    Verifies every file of a package against the signature by one of the keys in the files
+    `public_keys`; returns that key's id.
     """
 
 def list_signers(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> list[str]:

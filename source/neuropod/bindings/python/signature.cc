@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "neuropod/base/error.hh"
+#include "neuropod/bindings/python/gil.hh"
 #include "neuropod/bindings/python/package.hh"
 #include "neuropod/internal/neuropod_loader.hh"
 
@@ -28,7 +29,7 @@ nb::tuple make_package_signature(nb::handle path, nb::handle key_path, bool add_
   std::map<std::string, std::string> files;
   std::string id;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil no_gil;
     try {
       const Ed25519PrivateKey key = Ed25519PrivateKey::read(key_file);
       id = key.public_key().id();
@@ -46,7 +47,7 @@ nb::tuple make_package_signature(nb::handle path, nb::handle key_path, bool add_
 
 std::string verify_package_signature(nb::handle path, const std::vector<std::string>& keys) {
   const std::string package = package_path(path);
-  const nb::gil_scoped_release released;
+  const WithoutGil no_gil;
   const std::vector<Ed25519PublicKey> public_keys = read_public_keys(keys);
   std::string signer;
   std::unique_ptr<NeuropodLoader> loader = get_loader(package);
@@ -74,12 +75,12 @@ void bind_signature(nb::module_& module) {
       nb::sig("def make_signature(path: " NEUROPOD_PATH_TYPE ", private_key: " NEUROPOD_PATH_TYPE
               ", add_manifest: bool = False) -> tuple[dict[str, bytes], str]"),
       "What must be put into the package, by file name, so that the key in the file "
-      "`private_key` signs it too, and that key's id. The package isn't changed.");
+      "`private_key` signs it\ntoo, and that key's id. The package isn't changed.");
   module.def("verify_signature", &verify_package_signature, nb::arg("path"), nb::arg("public_keys"),
              nb::sig("def verify_signature(path: " NEUROPOD_PATH_TYPE
                      ", public_keys: collections.abc.Sequence[str]) -> str"),
              "Verifies every file of a package against the signature by one of the keys in the "
-             "files `public_keys`; returns that key's id.");
+             "files\n`public_keys`; returns that key's id.");
   module.def(
       "list_signers", [](nb::handle path) { return list_signers(*get_loader(package_path(path))); },
       nb::arg("path"), nb::sig("def list_signers(path: " NEUROPOD_PATH_TYPE ") -> list[str]"),
