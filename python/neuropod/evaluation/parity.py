@@ -9,6 +9,7 @@ import numpy as np
 
 from neuropod.evaluation.columns import Column
 from neuropod.packaging.arrays import Array
+from neuropod.packaging.comparison import computable
 
 WORST_ROWS: Final = 10
 _SAMPLED: Final = 2000
@@ -158,7 +159,7 @@ class _Comparison:
         self._count(first, a, b, agrees, np.where(agrees, 0.0, np.inf))
 
     def _numbers(self, first: int, a: Array, b: Array) -> None:
-        left, right = _computable(a), _computable(b)
+        left, right = computable(a), computable(b)
         with np.errstate(all="ignore"):
             difference = abs(left - right)
             allowed = self._tolerance.absolute + self._tolerance.relative * abs(left)
@@ -232,15 +233,6 @@ class _Comparison:
             kept = np.argpartition(candidates[:, 0], _SAMPLED)[:_SAMPLED]
             candidates = candidates[kept]
         self._samples = candidates
-
-
-def _computable(array: Array) -> Array:
-    """The numbers in a type whose differences don't wrap around."""
-    if array.dtype.kind == "c":
-        return array.astype(np.complex128)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        return array.astype(np.longdouble)
-    return array.astype(np.float64)
 
 
 def _shown(value: Any) -> str:

@@ -121,7 +121,7 @@ def _compare_numbers(
 ) -> OutputComparison:
     if expected.size == 0:
         return OutputComparison(name, expected.shape, 0, None, None)
-    got, wanted = _computable(actual), _computable(expected)
+    got, wanted = computable(actual), computable(expected)
     with np.errstate(all="ignore"):
         close = np.isclose(got, wanted, relative, absolute, equal_nan=True)
         same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
@@ -150,7 +150,7 @@ def _ratio(distance: float, size: float) -> float:
     return distance / size if size else math.inf
 
 
-def _computable(array: Array) -> Array:
+def computable(array: Array) -> Array:
     """The numbers in a type whose differences neither wrap around nor lack an implementation."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
