@@ -92,6 +92,7 @@ void ModelMetrics::set_loaded(uint64_t load_id, double load_seconds,
   identity_.load_id = load_id;
   load_seconds_ = load_seconds;
   allocator_ = std::move(allocator);
+  loaded_.store(true, std::memory_order_release);
 }
 
 size_t ModelMetrics::begin_call() noexcept {
@@ -207,6 +208,7 @@ ModelStats ModelMetrics::stats() const {
   stats.output_bytes = sum->output_bytes;
   stats.copied_bytes = sum->copied_bytes;
   stats.cpu_seconds = cpu_seconds(*sum);
+  if (!loaded_.load(std::memory_order_acquire)) return stats;
   stats.load_seconds = load_seconds_;
   if (const auto allocator = allocator_.lock()) stats.allocator = allocator->stats();
   return stats;

@@ -49,7 +49,7 @@ struct ModelIdentity {
 /// depends on which thread wrote a shard: no count is lost when a thread ends, and memory is
 /// bounded (11 KiB a shard).
 ///
-/// **Thread safety**: thread-safe, but for set_loaded().
+/// **Thread safety**: thread-safe, but identity()'s number must not be read during set_loaded().
 class ModelMetrics {
  public:
   explicit ModelMetrics(ModelIdentity identity);
@@ -84,15 +84,18 @@ class ModelMetrics {
   void add_shard(Shard& shard, Shard* sum) const;
   double cpu_seconds(const Shard& sum) const;
 
-  // Constant after set_loaded().
+  // Constant after construction, but for the number of the load.
   ModelIdentity identity_;
+  uint64_t slow_ticks_;
+
+  // Constant once `loaded_` is set.
   double load_seconds_ = 0;
   std::weak_ptr<NeuropodTensorAllocator> allocator_;
-  uint64_t slow_ticks_;
 
   // Synchronize themselves. A shard is made by the first thread that needs it; shard 0 is there.
   std::array<std::atomic<Shard*>, kNumShards> shards_{};
   std::atomic<bool> last_was_slow_{true};  // the first call is measured
+  std::atomic<bool> loaded_{false};
 };
 
 /// Bytes of an element by dtype; 0 for strings.

@@ -96,6 +96,27 @@ TEST_F(ModelMetricsTest, CountsCallsAndBytes) {
   }
 }
 
+TEST_F(ModelMetricsTest, CountsTheBytesOfUncheckedInputsToo) {
+  RuntimeOptions options;
+  options.disable_shape_and_type_checking = true;
+  const auto model = load([] {}, "", options);
+  model->infer({{"x", get_generic_tensor_allocator()->ones<double>({3, 2})}});
+  EXPECT_EQ(model->stats().input_bytes, 8u * 6);
+}
+
+TEST_F(ModelMetricsTest, MayBeAskedWhileTheModelIsLoaded) {
+  const PackageOnDisk package(one_input_config("", "function"));
+  FunctionBackend model(package.path(), {}, [] {});
+  std::atomic<bool> done{false};
+  std::thread asking([&] {
+    while (!done) EXPECT_GE(model.stats().load_seconds, 0);
+  });
+  model.load_model();
+  done = true;
+  asking.join();
+  EXPECT_GT(model.stats().load_seconds, 0);
+}
+
 TEST_F(ModelMetricsTest, EveryCodeThatACallCanEndWithIsCounted) {
   for (int i = 0; i <= static_cast<int>(ErrorCode::kCancelled); ++i) {
     const auto code = static_cast<ErrorCode>(i);
