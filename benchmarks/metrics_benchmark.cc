@@ -1,4 +1,4 @@
-// What counting a call costs: the same model (addition of two float32[16] by the echo plug-in),
+// What counting a call costs: the same model (the first of some float32[16] by the echo plug-in),
 // once with metrics and once without, in turns; figures are medians of batches. The goal is 0.1 µs.
 
 #include <benchmark/benchmark.h>
@@ -19,8 +19,10 @@ namespace {
 constexpr int kCallsInBatch = 1000;
 constexpr int kPairs = 16;
 
-// A package whose output is the sum of `inputs` inputs, float32 (16).
-std::string write_package(const TemporaryFolder& folder, int inputs) {
+// A package whose output is the first of `inputs` inputs, float32 of the one dimension `dim` as
+// config.json writes it.
+std::string write_package(const TemporaryFolder& folder, int inputs,
+                          const std::string& dim = "16") {
   const std::filesystem::path root = std::filesystem::path(folder.path()) / "package";
   std::filesystem::create_directories(root / "0" / "data");
   std::string specs;
@@ -28,12 +30,12 @@ std::string write_package(const TemporaryFolder& folder, int inputs) {
   for (int i = 0; i < inputs; ++i) {
     const std::string name = "input_" + std::to_string(i);
     specs += std::string(i > 0 ? ", " : "") + R"({"name": ")" + name +
-             R"(", "dtype": "float32", "shape": [16]})";
+             R"(", "dtype": "float32", "shape": [)" + dim + "]}";
     names += (i > 0 ? ", \"" : "\"") + name + "\"";
   }
   std::ofstream(root / "config.json")
       << R"({"name": "sum", "platform": "echo", "format_version": 1, "input_spec": [)" << specs
-      << R"(], "output_spec": [{"name": "out", "dtype": "float32", "shape": [16]}]})";
+      << R"(], "output_spec": [{"name": "out", "dtype": "float32", "shape": [)" << dim << "]}]}";
   std::ofstream(root / "0" / "data" / "echo.json")
       << R"({"outputs": {"out": {"op": "identity", "inputs": [)" << names << "]}}}";
   return root.string();
@@ -60,7 +62,8 @@ double median(std::vector<double> values) {
 
 void counting_a_call(benchmark::State& state) {
   const TemporaryFolder folder;
-  const std::string path = write_package(folder, int(state.range(0)));
+  const std::string dim = state.range(1) != 0 ? R"("n")" : "16";
+  const std::string path = write_package(folder, int(state.range(0)), dim);
   // Where a model's tables happen to lie shifts a call by several per cent: several of each.
   std::vector<Neuropod> without;
   std::vector<Neuropod> with;
@@ -85,7 +88,10 @@ void counting_a_call(benchmark::State& state) {
   state.counters["on_ns"] = median(on);
   state.counters["added_ns"] = median(added);
 }
-BENCHMARK(counting_a_call)->Arg(2)->Arg(16)->Arg(100)->Unit(benchmark::kMillisecond);
+BENCHMARK(counting_a_call)
+    ->ArgNames({"inputs", "symbolic"})
+    ->ArgsProduct({{2, 16, 100}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
 
 // Eight threads on one model: counting mustn't make them wait for each other.
 void counting_in_threads(benchmark::State& state) {

@@ -65,19 +65,13 @@ void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap*
   }
 }
 
-// The bytes that the inputs of every call have, if none may be left out and all sizes are fixed.
-std::optional<uint64_t> fixed_bytes(const std::vector<TensorSpec>& inputs) {
-  uint64_t bytes = 0;
-  for (const TensorSpec& input : inputs) {
-    if (input.optional || input.type == STRING_TENSOR) return std::nullopt;
-    uint64_t size = get_bytes_per_element(input.type);
-    for (const Dimension& dim : input.dims) {
-      if (dim.value < 0) return std::nullopt;
-      size *= static_cast<uint64_t>(dim.value);
-    }
-    bytes += size;
+// The inputs whose bytes checking a call doesn't tell: strings, and all that isn't checked.
+std::vector<size_t> inputs_to_measure(const std::vector<TensorSpec>& inputs, bool check) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!check || inputs[i].type == STRING_TENSOR) indices.push_back(i);
   }
-  return bytes;
+  return indices;
 }
 
 std::shared_ptr<internal::ModelMetrics> make_metrics(const std::string& path,
@@ -86,6 +80,15 @@ std::shared_ptr<internal::ModelMetrics> make_metrics(const std::string& path,
   if (!options.collect_metrics) return nullptr;
   return std::make_shared<internal::ModelMetrics>(
       internal::ModelIdentity{config.name, config.platform, config.version, path});
+}
+
+// `bytes`: what the inputs have besides those that are to be measured.
+void count_inputs(const BoundInputs& bound, uint64_t bytes, const std::vector<size_t>& to_measure,
+                  internal::CallMeter* meter) {
+  meter->count_input(bytes);
+  for (const size_t i : to_measure) {
+    if (bound[i] != nullptr) meter->count_input(*(*bound[i])->as_tensor());
+  }
 }
 
 void count_outputs(const NeuropodValueMap& outputs, internal::CallMeter* meter) {
@@ -114,7 +117,7 @@ struct NeuropodBackend::Rep {
   std::vector<std::string> inputs_with_defaults;
   std::vector<std::string> inputs_on_cpu;
   double load_seconds = 0;
-  std::optional<uint64_t> input_bytes;  // of each call, if the specs and checks settle it
+  std::vector<size_t> inputs_to_measure;
 
   mutable std::atomic<bool> told_of_missing_device{false};
 
@@ -156,9 +159,7 @@ void NeuropodBackend::load_model() {
     rep_->plan = std::make_unique<CallPlan>(model_config_->inputs, model_config_->outputs,
                                             current ? CallRules::kCurrent : CallRules::kUpstream,
                                             rep_->inputs_with_defaults);
-    rep_->input_bytes = rep_->check && current && rep_->inputs_with_defaults.empty()
-                            ? fixed_bytes(model_config_->inputs)
-                            : std::nullopt;
+    rep_->inputs_to_measure = inputs_to_measure(model_config_->inputs, rep_->check);
     rep_->input_devices.clear();
     for (const TensorSpec& input : model_config_->inputs) {
       const auto wanted = model_config_->input_tensor_device.find(input.name);
@@ -267,8 +268,9 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
   BoundInputs bound(plan.num_inputs());
   SymbolBindings symbols(plan.num_symbols());
   plan.bind(inputs, &bound);
-  if (rep_->check) plan.check_inputs(bound, &symbols);
+  const uint64_t bytes = rep_->check ? plan.check_inputs(bound, &symbols) : 0;
   if (!requested_outputs.empty()) plan.check_requested(requested_outputs);
+  if (meter->on()) count_inputs(bound, bytes, rep_->inputs_to_measure, meter);
   meter->end(internal::CallPhase::kChecks);
 
   std::vector<std::shared_ptr<NeuropodValue>> moved;
@@ -289,12 +291,9 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
 void NeuropodBackend::seal_inputs(BoundInputs* bound,
                                   std::vector<std::shared_ptr<NeuropodValue>>* moved,
                                   internal::CallMeter* meter) {
-  const bool counts_each = meter->on() && !rep_->input_bytes;
-  if (rep_->input_bytes) meter->count_input(*rep_->input_bytes);
   for (size_t i = 0; i < bound->size(); ++i) {
     if ((*bound)[i] == nullptr) continue;
     const NeuropodTensor& tensor = *(*(*bound)[i])->as_tensor();
-    if (counts_each) meter->count_input(tensor);
     if (tensor.get_device() == rep_->input_devices[i]) continue;
     if (meter->on()) meter->count_copy(tensor);
     move_input(i, bound, moved);

@@ -62,9 +62,14 @@ class SymbolTable {
   std::unordered_map<std::string, size_t> indices_;
 };
 
+uint8_t element_bytes(TensorType type) {
+  return type == STRING_TENSOR ? 0 : static_cast<uint8_t>(get_bytes_per_element(type));
+}
+
 struct CompiledSpec {
   TensorType type;
   bool required;
+  uint8_t bytes_per_element;  // 0 for strings
   uint32_t rank;
   uint32_t first_dim;  // in CompiledSide::dims
 };
@@ -75,7 +80,8 @@ struct CompiledSide {
       : debug_name(std::move(name)), specs(specs), names(names_of(specs)) {
     compiled.reserve(specs.size());
     for (const TensorSpec& spec : specs) {
-      compiled.push_back({spec.type, !spec.optional, static_cast<uint32_t>(spec.dims.size()),
+      compiled.push_back({spec.type, !spec.optional, element_bytes(spec.type),
+                          static_cast<uint32_t>(spec.dims.size()),
                           static_cast<uint32_t>(dims.size())});
       for (const Dimension& dim : spec.dims) dims.push_back(compile(spec, dim, symbols));
     }
@@ -231,10 +237,11 @@ template <typename Bindings>
                    side.debug_name, problem, to_string(spec), describe(tensor)));
 }
 
-// `Binding`: SymbolBindings keeps it private to itself and the plan.
+// `Binding`: SymbolBindings keeps it private to itself and the plan. Returns the tensor's bytes, 0
+// for strings.
 template <typename Binding>
-void check_tensor(const CompiledSide& side, size_t index, const NeuropodValue& value,
-                  Binding* bindings) {
+uint64_t check_tensor(const CompiledSide& side, size_t index, const NeuropodValue& value,
+                      Binding* bindings) {
   if (!value.is_tensor()) {
     fail(fmt::format("'{}' in the {} isn't a tensor", side.specs[index].name, side.debug_name));
   }
@@ -254,6 +261,7 @@ void check_tensor(const CompiledSide& side, size_t index, const NeuropodValue& v
     }
     fail_dimension(side, index, i, dims[i], bindings, describe(tensor));
   }
+  return uint64_t{tensor.get_num_elements()} * expected.bytes_per_element;
 }
 
 }  // namespace
@@ -285,10 +293,13 @@ void CallPlan::bind(const NeuropodValueMap& inputs, BoundInputs* bound) const {
   }
 }
 
-void CallPlan::check_inputs(const BoundInputs& bound, SymbolBindings* symbols) const {
+uint64_t CallPlan::check_inputs(const BoundInputs& bound, SymbolBindings* symbols) const {
+  uint64_t bytes = 0;
   for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i] != nullptr) check_tensor(rep_->inputs, i, **bound[i], symbols->bindings_);
+    if (bound[i] == nullptr) continue;
+    bytes += check_tensor(rep_->inputs, i, **bound[i], symbols->bindings_);
   }
+  return bytes;
 }
 
 void CallPlan::check_outputs(const NeuropodValueMap& outputs,

@@ -144,7 +144,8 @@ class NEUROPOD_EXPORT CallPlan {
   void bind(const NeuropodValueMap& inputs, BoundInputs* bound) const;
 
   /// Checks dtype, rank, dimensions and symbols of what was bound. Error(spec_mismatch).
-  void check_inputs(const BoundInputs& bound, SymbolBindings* symbols) const;
+  /// Returns the bytes of its numbers, which are at hand here; strings don't count.
+  uint64_t check_inputs(const BoundInputs& bound, SymbolBindings* symbols) const;
 
   /// Checks outputs: names not in the spec, null values, dtype, rank, dimensions, symbols (those of
   /// the inputs included, under kCurrent; under kUpstream a conflict between the sides is one

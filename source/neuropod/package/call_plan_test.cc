@@ -148,6 +148,22 @@ TEST(CallPlanTest, PassesWhatFulfilsTheSpecs) {
   }
 }
 
+TEST(CallPlanTest, TellsTheBytesOfTheNumbersItChecked) {
+  const CallPlan plan(image_inputs(), score_outputs(), CallRules::kCurrent);
+  NeuropodValueMap inputs = good_inputs();
+  const auto bytes = [&] {
+    BoundInputs bound(plan.num_inputs());
+    SymbolBindings symbols(plan.num_symbols());
+    plan.bind(inputs, &bound);
+    return plan.check_inputs(bound, &symbols);
+  };
+  EXPECT_EQ(bytes(), 2u * 4 * 7 * sizeof(float));
+  inputs["scale"] = tensor(DOUBLE_TENSOR, {});
+  EXPECT_EQ(bytes(), 2u * 4 * 7 * sizeof(float) + sizeof(double));
+  inputs["image"] = floats({2, 4, 0});
+  EXPECT_EQ(bytes(), sizeof(double));
+}
+
 TEST(CallPlanTest, NamesEveryUnknownInputAndTheNearestKnownOne) {
   const CallPlan plan(image_inputs(), score_outputs(), CallRules::kUpstream);
   const std::string message =
