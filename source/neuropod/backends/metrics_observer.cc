@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "neuropod/base/fork_safe_mutex.hh"
 #include "neuropod/base/logging.hh"
 
 namespace neuropod {
@@ -25,7 +26,7 @@ struct Observer {
 // Process-wide, because a host feeds one system of its own with all its models. Never destroyed:
 // calls may run while the process ends.
 struct Current {
-  std::mutex mutex;  // guards `observer`
+  ForkSafeMutex mutex;  // guards `observer`
   std::shared_ptr<Observer> observer;
 };
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "neuropod/base/fork_safe_mutex.hh"
+
 namespace neuropod::internal {
 namespace {
 
@@ -13,7 +15,7 @@ struct Registry {
   std::atomic<uint64_t> loads{0};
   std::array<std::atomic<uint64_t>, size_t(ErrorCode::kCancelled) + 1> failures{};
 
-  std::mutex mutex;  // guards `models`
+  ForkSafeMutex mutex;  // guards `models`
   std::vector<std::weak_ptr<const ModelMetrics>> models;
 };
 

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "neuropod/base/fork_safe_mutex.hh"
 #include "neuropod/base/log/json_formatter.hh"
 
 namespace neuropod {
@@ -69,7 +70,7 @@ std::string take_level(spdlog::logger* logger) {
 
 std::unique_ptr<spdlog::logger> make_logger() {
   auto logger = std::make_unique<spdlog::logger>("neuropod",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+                                                 std::make_shared<spdlog::sinks::stderr_sink_st>());
   logger->set_error_handler([](const std::string&) {});
   for (const std::string& problem : {take_format(logger.get()), take_level(logger.get())}) {
     if (!problem.empty()) {
@@ -81,10 +82,17 @@ std::unique_ptr<spdlog::logger> make_logger() {
 
 // Process-wide, so that every model and every thread writes whole lines to one place. Never
 // destroyed: threads of frameworks may log while the process ends.
-spdlog::logger& logger() {
-  static spdlog::logger* const instance = make_logger().release();
+struct Stderr {
+  const std::unique_ptr<spdlog::logger> logger = make_logger();
+  ForkSafeMutex mutex;  // guards what writes: the logger's sink with its formatter, not its level
+};
+
+Stderr& standard_error() {
+  static auto* const instance = new Stderr;
   return *instance;
 }
+
+spdlog::logger& logger() { return *standard_error().logger; }
 
 struct Sink {
   LogSink function;
@@ -94,7 +102,7 @@ struct Sink {
 // Process-wide and never destroyed, as the logger.
 struct CurrentSink {
   std::atomic<bool> present{false};
-  std::mutex mutex;  // guards `sink`
+  ForkSafeMutex mutex;  // guards `sink`
   std::shared_ptr<Sink> sink;
 };
 
@@ -106,6 +114,7 @@ CurrentSink& current_sink() {
 thread_local bool inside_sink = false;
 
 void write(LogLevel level, std::string_view message, const char* file, int line) {
+  std::lock_guard lock(standard_error().mutex);
   logger().log(spdlog::source_loc{file, line, ""}, spdlog_level(level),
                spdlog::string_view_t(message.data(), message.size()));
 }
@@ -162,7 +171,9 @@ void set_log_level(LogLevel level) noexcept {
 
 void set_log_format(LogFormat format) noexcept {
   try {
-    logger().set_formatter(make_formatter(format));
+    std::unique_ptr<spdlog::formatter> formatter = make_formatter(format);
+    std::lock_guard lock(standard_error().mutex);
+    logger().set_formatter(std::move(formatter));
   } catch (...) {
   }
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -172,6 +174,42 @@ TEST_F(LoggingTest, ASinkMayBeReplacedWhileThreadsLog) {
   for (int i = 0; i < 50; ++i) set_log_sink([&](const LogLine&) { ++lines; });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(lines, 800);
+}
+
+// Waits for a child a while. False if it hangs; then it is ended.
+bool ends_well(pid_t child) {
+  int status = 0;
+  for (int i = 0; i < 5000; ++i) {
+    if (waitpid(child, &status, WNOHANG) == child) return status == 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return false;
+}
+
+TEST_F(LoggingTest, AForkedChildLogsThoughThreadsWereLogging) {
+  set_log_sink([](const LogLine&) {});
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!done) log(LogLevel::kError, "a line");
+    });
+  }
+  bool well = true;
+  for (int i = 0; i < 100 && well; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      log(LogLevel::kError, "the child's line");
+      set_log_sink(nullptr);
+      _exit(0);
+    }
+    well = ends_well(child);
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(well) << "a child hung";
 }
 
 // The variable is read once per process: these run in processes of their own.
