@@ -167,6 +167,29 @@ TEST(ProblemApiTest, DeepNestingIsRefused) {
   EXPECT_THAT(problem(std::string(100000, '[')), HasSubstr("nested too deeply"));
 }
 
+// What is kept of the text must not grow with its square.
+TEST(ProblemApiTest, ALongKeyAboveManyElementsIsNoBurden) {
+  std::string elements = "0";
+  for (int i = 0; i < 300000; ++i) elements += ",0";
+  const std::string key(1000000, 'k');
+  EXPECT_THAT(problem("{\n\"" + key + "\": [" + elements + "]}"),
+              AllOf(StartsWith("api.json:2: 'kkk"), HasSubstr("unknown key")));
+  EXPECT_THAT(problem("{\"" + key + "\": [" + elements + "],\n\"" + key + "\": 1}"),
+              AllOf(StartsWith("api.json:2: 'kkk"), HasSubstr("the first is in line 1")));
+}
+
+TEST(ProblemApiTest, ADuplicateDeepInsideIsNamedByItsPath) {
+  EXPECT_EQ(problem("{\"a\": [1, {\"b\": {\"c\": 1,\n\"c\": 2}}]}"),
+            "api.json:2: 'a[1].b.c' stands here a second time; the first is in line 1");
+}
+
+TEST(ProblemApiTest, QuotesNoHalfCharacter) {
+  std::string wide = "x";
+  for (int i = 0; i < 60; ++i) wide += "\u00e9";
+  const std::string text = problem(changed("uint8", wide));
+  EXPECT_THAT(text, HasSubstr("\u00e9\u2026"));
+}
+
 TEST(ProblemApiTest, AFolderIsNoFile) {
   const TemporaryFolder folder;
   try {

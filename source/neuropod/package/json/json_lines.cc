@@ -52,10 +52,20 @@ class CountingIterator {
   LineCounter* counter_;
 };
 
+// FNV-1a: the hash of a path goes on from that of what holds it.
+constexpr uint64_t kEmptyPath = 0xcbf29ce484222325u;
+
+uint64_t extend(uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+std::string element(size_t index) { return "[" + std::to_string(index) + "]"; }
+
 // Hears of each token in turn and notes the line of each path.
 class LineRecorder : public nlohmann::json_sax<Json> {
  public:
-  LineRecorder(const LineCounter& counter, std::unordered_map<std::string, size_t>* lines,
+  LineRecorder(const LineCounter& counter, std::unordered_map<uint64_t, size_t>* lines,
                std::optional<JsonLines::Duplicate>* duplicate)
       : counter_(counter), lines_(*lines), duplicate_(*duplicate) {}
 
@@ -72,10 +82,11 @@ class LineRecorder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& name) override {
-    const std::string& object = open_.back().path;
-    open_.back().member = object.empty() ? name : object + "." + name;
-    const auto [known, is_new] = lines_.emplace(open_.back().member, counter_.line);
-    if (!is_new && !duplicate_) duplicate_ = {known->first, known->second, counter_.line};
+    Container& object = open_.back();
+    object.member = name;
+    object.member_hash = extend(open_.size() == 1 ? object.hash : extend(object.hash, "."), name);
+    const auto [known, is_new] = lines_.emplace(object.member_hash, counter_.line);
+    if (!is_new && !duplicate_) duplicate_ = {path(), known->second, counter_.line};
     return true;
   }
 
@@ -85,29 +96,43 @@ class LineRecorder : public nlohmann::json_sax<Json> {
 
  private:
   struct Container {
-    std::string path;
+    uint64_t hash;  // of its path
     bool is_array;
     size_t next_index = 0;
     std::string member;  // of an object: whose value comes next
+    uint64_t member_hash = 0;
   };
 
-  // The path of the value that starts here.
-  std::string next_path() {
-    if (open_.empty()) return "";
+  // Hash of the path of the value that starts here.
+  uint64_t next_hash() {
+    if (open_.empty()) return kEmptyPath;
     Container& container = open_.back();
-    if (!container.is_array) return container.member;
-    return container.path + "[" + std::to_string(container.next_index++) + "]";
+    if (!container.is_array) return container.member_hash;
+    return extend(container.hash, element(container.next_index++));
+  }
+
+  // The path of the last key.
+  std::string path() const {
+    std::string path;
+    for (const Container& container : open_) {
+      if (container.is_array) {
+        path += element(container.next_index - 1);
+      } else {
+        path += (&container == &open_.front() ? "" : ".") + container.member;
+      }
+    }
+    return path;
   }
 
   bool value() {
-    lines_.emplace(next_path(), counter_.line);
+    lines_.emplace(next_hash(), counter_.line);
     return true;
   }
 
   bool open(bool is_array) {
-    std::string path = next_path();
-    lines_.emplace(path, counter_.line);
-    open_.push_back({std::move(path), is_array, 0, ""});
+    const uint64_t hash = next_hash();
+    lines_.emplace(hash, counter_.line);
+    open_.push_back({hash, is_array, 0, "", 0});
     return true;
   }
 
@@ -117,7 +142,7 @@ class LineRecorder : public nlohmann::json_sax<Json> {
   }
 
   const LineCounter& counter_;
-  std::unordered_map<std::string, size_t>& lines_;
+  std::unordered_map<uint64_t, size_t>& lines_;
   std::optional<JsonLines::Duplicate>& duplicate_;
   std::vector<Container> open_;
 };
@@ -133,13 +158,13 @@ JsonLines::JsonLines(std::string_view text) {
 }
 
 size_t JsonLines::line_of(std::string path) const {
-  for (auto line = lines_.find(path); !path.empty(); line = lines_.find(path)) {
-    if (line != lines_.end()) return line->second;
+  const auto line = [&] { return lines_.find(extend(kEmptyPath, path)); };
+  while (!path.empty() && line() == lines_.end()) {
     const size_t end = path.find_last_of(".[");
     path.resize(end == std::string::npos ? 0 : end);
   }
-  const auto document = lines_.find("");
-  return document == lines_.end() ? 1 : document->second;
+  const auto found = line();
+  return found == lines_.end() ? 1 : found->second;
 }
 
 size_t line_at(std::string_view text, size_t offset) {

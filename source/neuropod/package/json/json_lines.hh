@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +31,8 @@ class JsonLines {
   const std::optional<Duplicate>& duplicate() const { return duplicate_; }
 
  private:
-  std::unordered_map<std::string, size_t> lines_;
+  // By a hash of the path: a long key above many elements would be a part of each one's.
+  std::unordered_map<uint64_t, size_t> lines_;
   std::optional<Duplicate> duplicate_;
 };
 
