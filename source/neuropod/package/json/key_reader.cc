@@ -164,8 +164,10 @@ std::string quote_json(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > kLongestQuote) text = text.substr(0, kLongestQuote) + "…";
-  return text;
+  if (text.size() <= kLongestQuote) return text;
+  size_t end = kLongestQuote;
+  while ((text[end] & 0xC0) == 0x80) --end;  // between two characters
+  return text.substr(0, end) + "…";
 }
 
 Json parse_json(const std::string& text,
