@@ -8,6 +8,7 @@
 
 #include "neuropod/base/error.hh"
 #include "neuropod/base/semver.hh"
+#include "neuropod/package/json/key_reader.hh"
 
 namespace neuropod {
 namespace {
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr int kManifestVersion = 1;
+constexpr size_t kLargestManifest = size_t{1} << 20;
 
 // One manifest while it is read: every complaint names its file.
 class ManifestReader {
@@ -23,13 +25,7 @@ class ManifestReader {
   explicit ManifestReader(const fs::path& directory)
       : directory_(fs::absolute(directory).lexically_normal()),
         path_((directory_ / kBackendManifestName).string()) {
-    std::ifstream file(path_);
-    if (!file) fail("can't be opened");
-    try {
-      json_ = Json::parse(file);
-    } catch (const Json::exception& exception) {
-      fail(fmt::format("is no valid JSON: {}", exception.what()));
-    }
+    json_ = parse_json(read_text(), [this](size_t, const std::string& problem) { fail(problem); });
     if (!json_.is_object()) fail(fmt::format("must hold an object, not {}", json_.type_name()));
   }
 
@@ -52,6 +48,18 @@ class ManifestReader {
   }
 
  private:
+  std::string read_text() const {
+    std::error_code ignored;
+    if (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored)) fail("is no file");
+    std::ifstream file(path_, std::ios::binary);
+    if (!file) fail("can't be opened");
+    std::string text(kLargestManifest + 1, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(file.gcount()));
+    if (text.size() > kLargestManifest) fail("is larger than 1 MiB");
+    return text;
+  }
+
   [[noreturn]] void fail(const std::string& problem) const {
     throw_error(ErrorCode::kLoadFailed, fmt::format("plug-in manifest '{}' {}", path_, problem));
   }

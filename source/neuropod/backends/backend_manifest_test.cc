@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -55,6 +56,21 @@ TEST_F(BackendManifestTest, ReadsEveryKey) {
   EXPECT_EQ(manifest.python_module, "f");
   EXPECT_TRUE(manifest.gpu);
   EXPECT_EQ(manifest.directory, folder_.path());
+}
+
+TEST_F(BackendManifestTest, WhatIsNoManifestAtAllIsAnErrorToo) {
+  const std::string deep = std::string(400000, '[') + std::string(400000, ']');
+  EXPECT_THAT(error_of(R"({"manifest_version": 1, "platform": )" + deep + "}"),
+              HasSubstr("is nested too deeply"));
+  EXPECT_THAT(error_of(std::string(2 << 20, ' ')), HasSubstr("is larger than 1 MiB"));
+  std::filesystem::remove(folder_.path() + "/backend.json");
+  ASSERT_EQ(mkfifo((folder_.path() + "/backend.json").c_str(), 0600), 0);
+  try {
+    read_backend_manifest(folder_.path());
+    ADD_FAILURE() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("is no file"));
+  }
 }
 
 TEST_F(BackendManifestTest, RelativeLibrariesAreRelativeToTheManifest) {
