@@ -202,6 +202,24 @@ INSTANTIATE_TEST_SUITE_P(Forms, LoaderTest,
                          testing::Values(Form::kDirectory, Form::kDeflated, Form::kStored,
                                          Form::kZip64, Form::kStreamed));
 
+// A package whose files are gone when their sizes have been asked for.
+class VanishingPackage : public NeuropodLoader {
+ public:
+  std::unique_ptr<std::istream> get_istream_for_file(const std::string&) override {
+    return nullptr;
+  }
+  std::string get_file_path(const std::string& path) override { return path; }
+  std::string get_hash_for_file(const std::string&) override { return ""; }
+  std::string ensure_local() override { return ""; }
+  std::vector<std::string> list_files() override { return {"file"}; }
+  uint64_t get_file_size(const std::string&) override { return 7; }
+};
+
+TEST(NeuropodLoaderTest, AFileThatIsRemovedWhileItIsReadIsNotFound) {
+  VanishingPackage package;
+  EXPECT_EQ(code_of([&] { package.read_file("file"); }), "not_found");
+}
+
 TEST(GetLoaderTest, NamesAPathWhereThereIsNothing) {
   try {
     get_loader("no/such/päckage");

@@ -16,6 +16,10 @@ NeuropodLoader::~NeuropodLoader() = default;
 std::string NeuropodLoader::read_file(const std::string& path) {
   std::string content(get_file_size(path), '\0');
   const std::unique_ptr<std::istream> stream = get_istream_for_file(path);
+  if (stream == nullptr) {
+    throw_error(ErrorCode::kNotFound,
+                fmt::format("file '{}' was removed while the package was read", path));
+  }
   stream->exceptions(std::ios::badbit);
   stream->read(content.data(), static_cast<std::streamsize>(content.size()));
   if (static_cast<size_t>(stream->gcount()) < content.size()) {
