@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "neuropod/base/error.hh"
@@ -98,7 +99,14 @@ std::vector<Signature> read_signatures(NeuropodLoader& loader) {
   if (list == json.end() || !list->is_array() || list->empty()) {
     fail_invalid("'signatures' must be a list of at least one signature");
   }
-  for (size_t i = 0; i < list->size(); ++i) signatures.push_back(read_signature((*list)[i], i));
+  // One signature a key: a crafted list can't make verifying take long.
+  std::set<std::string> key_ids;
+  for (size_t i = 0; i < list->size(); ++i) {
+    signatures.push_back(read_signature((*list)[i], i));
+    if (!key_ids.insert(signatures.back().key_id).second) {
+      fail_invalid(fmt::format("signatures[{}].key_id is that of an earlier signature", i));
+    }
+  }
   return signatures;
 }
 

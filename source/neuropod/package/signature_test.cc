@@ -258,6 +258,29 @@ TEST_F(SignatureTest, MalformedSignatureFilesAreRefused) {
   EXPECT_THAT(with_signature(std::string(100000, ' ')), HasSubstr("larger than 64 KiB"));
 }
 
+TEST_F(SignatureTest, AKeySignsOnce) {
+  Files files = signed_files();
+  std::string& text = files["signature.json"];
+  const size_t begin = text.find('{', 1);
+  const std::string entry = text.substr(begin, text.find('}', begin) + 1 - begin);
+  text.insert(begin, entry + ", ");
+  EXPECT_THAT(outcome(files), AllOf(HasSubstr("invalid_package"),
+                                    HasSubstr("signatures[1].key_id is that of an earlier")));
+}
+
+// Nor would one be that is larger than the memory there is.
+TEST_F(SignatureTest, AHugeFileInPlaceOfASmallOneIsNotReadIntoMemory) {
+  const std::string folder = write_folder(signed_files());
+  const auto loader = open_signed_package_lazily(get_loader(folder), {key_.public_key()});
+  fs::resize_file(folder + "/config.json", uintmax_t{65} << 20);
+  try {
+    loader->get_istream_for_file("config.json");
+    ADD_FAILURE() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("file 'config.json' has SHA-256"));
+  }
+}
+
 TEST_F(SignatureTest, AManifestThatListsTheSignatureIsRefused) {
   Files files = unsigned_files();
   files["signature.json"] = "{}";

@@ -28,8 +28,8 @@ class VerifiedLoader : public NeuropodLoader {
   std::vector<std::string> list_files() override;
   uint64_t get_file_size(const std::string& path) override;
 
-  /// Verifies every file now.
-  void verify_all() { verify_files(*package_, hashes_); }
+  /// Verifies every file now. Before any other call.
+  void verify_all();
 
  private:
   std::string read_verified(const std::string& path) const;
@@ -39,6 +39,7 @@ class VerifiedLoader : public NeuropodLoader {
   const std::unique_ptr<NeuropodLoader> package_;
   const std::string manifest_;
   FileHashes hashes_;
+  bool is_verified_ = false;  // by verify_all()
 
   // Guarded by mutex_.
   std::mutex mutex_;
