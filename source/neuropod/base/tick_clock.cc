@@ -17,7 +17,7 @@
 namespace neuropod {
 namespace {
 
-constexpr uint64_t kCalibrationNanoseconds = 2'000'000;
+constexpr auto kCalibration = std::chrono::milliseconds(2);
 constexpr uint64_t kRoughNanoseconds = 20'000;
 
 // One moment by both clocks.
@@ -84,9 +84,17 @@ Moment moment() {
   return best;
 }
 
+// Seconds per tick over what has passed since `begin`. The span is short, because the two clocks
+// don't both go on while the machine sleeps.
+double measure_rate(const Moment& begin) {
+  const Moment end = moment();
+  const uint64_t ticks = std::max<uint64_t>(TickClock::between(begin.ticks, end.ticks), 1);
+  return 1e-9 * static_cast<double>(end.nanoseconds - begin.nanoseconds) /
+         static_cast<double>(ticks);
+}
+
 // Process-wide, as the processor's counter is. Each part is written once.
 std::once_flag started;
-Moment start_moment;
 std::once_flag calibrated;
 double rate = 1e-9;
 
@@ -108,7 +116,6 @@ void TickClock::start() {
       uses_counter_ = true;
       uses_counter_ = cost_of_reading(&TickClock::now) < system;
     }
-    start_moment = moment();
   });
 }
 
@@ -116,13 +123,9 @@ double TickClock::seconds_per_tick() {
   start();
   std::call_once(calibrated, [] {
     if (!uses_counter_) return;
-    const uint64_t passed = monotonic_nanoseconds() - start_moment.nanoseconds;
-    if (passed < kCalibrationNanoseconds) {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(kCalibrationNanoseconds - passed));
-    }
-    const Moment now = moment();
-    rate = 1e-9 * static_cast<double>(now.nanoseconds - start_moment.nanoseconds) /
-           static_cast<double>(now.ticks - start_moment.ticks);
+    const Moment begin = moment();
+    std::this_thread::sleep_for(kCalibration);
+    rate = measure_rate(begin);
   });
   return rate;
 }
@@ -130,13 +133,10 @@ double TickClock::seconds_per_tick() {
 uint64_t TickClock::rough_ticks(std::chrono::nanoseconds span) {
   start();
   if (!uses_counter_) return static_cast<uint64_t>(span.count());
-  Moment now;
-  do {
-    now = moment();
-  } while (now.nanoseconds - start_moment.nanoseconds < kRoughNanoseconds);
-  return static_cast<uint64_t>(static_cast<double>(span.count()) *
-                               static_cast<double>(now.ticks - start_moment.ticks) /
-                               static_cast<double>(now.nanoseconds - start_moment.nanoseconds));
+  const Moment begin = moment();
+  while (monotonic_nanoseconds() - begin.nanoseconds < kRoughNanoseconds) {
+  }
+  return static_cast<uint64_t>(1e-9 * static_cast<double>(span.count()) / measure_rate(begin));
 }
 
 }  // namespace neuropod

@@ -15,7 +15,7 @@ namespace neuropod {
 /// somebody looks. Thread-safe.
 class TickClock {
  public:
-  /// Chooses the source and notes the time, once per process. Call it before the first now().
+  /// Chooses the source, once per process. Call it before the first now().
   NEUROPOD_EXPORT static void start();
 
   static uint64_t now() noexcept {
@@ -35,10 +35,10 @@ class TickClock {
   static uint64_t between(uint64_t from, uint64_t to) noexcept { return to > from ? to - from : 0; }
 
   /// The same number whenever it is asked, so that sums of ticks never seem to shrink. The first
-  /// call may wait two milliseconds, to measure the rate over a span that gives five digits.
+  /// call waits two milliseconds, to measure the rate over a span that gives five digits.
   NEUROPOD_EXPORT static double seconds_per_tick();
 
-  /// How many ticks a span is, within a percent; for thresholds. Waits 20 µs at most.
+  /// How many ticks a span is, within a percent; for thresholds. Waits 20 µs.
   NEUROPOD_EXPORT static uint64_t rough_ticks(std::chrono::nanoseconds span);
 
   /// Whether now() reads the processor's counter.
