@@ -86,7 +86,8 @@ struct Place {
 
 class Comparison {
  public:
-  Comparison(const ProblemApi& old_api, const ProblemApi& new_api) : old_(old_api), new_(new_api) {}
+  Comparison(const ProblemApi& old_api, const ProblemApi& new_api)
+      : old_(old_api), new_(new_api), always_equal_(equal_sizes(nullptr)) {}
 
   std::vector<ApiDifference> run() {
     for (const TensorSpec& before : old_.inputs) compare_input(before);
@@ -219,7 +220,7 @@ class Comparison {
       if (is_symbol(was)) {
         expected = broken_equality(before, *after, i);
       } else if (!is_any(was) &&
-                 !equal_sizes(nullptr).equal(EqualSizes::of_old(was), EqualSizes::of_new(is))) {
+                 !always_equal_.equal(EqualSizes::of_old(was), EqualSizes::of_new(is))) {
         expected = describe(was);
       }
       if (!expected.empty()) {
@@ -239,8 +240,10 @@ class Comparison {
     bool is_bound_by_a_required_input = false;
     for (const Place& place : places_of(was)) {
       is_bound_by_a_required_input |= !place.tensor->optional;
-      const TensorSpec* given = place.tensor->optional ? place.tensor : nullptr;
-      if (!equal_sizes(given).equal(EqualSizes::of_old(was), found)) {
+      const bool holds = place.tensor->optional
+                             ? equal_sizes(place.tensor).equal(EqualSizes::of_old(was), found)
+                             : always_equal_.equal(EqualSizes::of_old(was), found);
+      if (!holds) {
         return fmt::format("equal to {} ({})", place.text(), describe(was));
       }
     }
@@ -251,7 +254,7 @@ class Comparison {
     const Place& other = first->second;
     if (is_first) return "";
     const Dimension& other_after = find(new_.outputs, other.tensor->name)->dims[other.dim];
-    if (equal_sizes(nullptr).equal(EqualSizes::of_new(other_after), found)) return "";
+    if (always_equal_.equal(EqualSizes::of_new(other_after), found)) return "";
     return fmt::format("equal to {} ({})", other.text(), describe(was));
   }
 
@@ -270,6 +273,7 @@ class Comparison {
 
   const ProblemApi& old_;
   const ProblemApi& new_;
+  const EqualSizes always_equal_;  // in each call
   std::vector<ApiDifference> differences_;
   std::set<std::pair<std::string, std::string>> renamed_;  // symbols: old name, new name
   std::map<std::string, Place> first_inputs_;              // by the new symbol
