@@ -20,11 +20,26 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def prepare_output() -> None:
     """Lets text of any kind be printed. Called once, before anything is."""
-    if sys.stdout is None:  # the descriptor is closed
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 for good
+    _open_closed_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _open_closed_descriptors() -> None:
+    """A closed stdout or stderr becomes one that drops everything.
+
+    Otherwise the next file that is opened would get the free number, and with it what is printed.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            os.set_inheritable(descriptor, True)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 for good
 
 
 def flush_output() -> None:

@@ -140,6 +140,17 @@ def test_a_closed_stdout_is_no_error(addition):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_a_closed_stderr_takes_errors_to_nowhere(addition, tmp_path):
+    """Also those of processes, and of what the library logs; and no file gets the free number."""
+    data = tmp_path / "data.csv"
+    data.write_text("x,y\n1,2\n")
+    for command, code in ((f'evaluate "{addition}" --data "{data}"', 0), ("info nothing", 3)):
+        line = f'"{sys.executable}" -m neuropod {command} 2>&-'
+        ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert ended.returncode == code, ended.stdout
+        assert "error" not in ended.stdout
+
+
 def test_a_package_that_is_no_package_is_3_in_a_process(tmp_path):
     ended = done("info", tmp_path / "missing")
     assert (ended.returncode, ended.stdout) == (3, "")
