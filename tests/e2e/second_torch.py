@@ -25,13 +25,23 @@ def unpacked_libtorch() -> Path:
         packages = staging / "packages"
         packages.mkdir()
         packages.chmod(0o777)  # apt downloads as a user of its own
-        _run(["apt-get", "download", "-q", *_missing_packages()], packages)
+        _download(packages)
         for package in sorted(packages.glob("*.deb")):
             _run(["dpkg", "-x", str(package), str(staging / "prefix")], staging)
         (staging / "prefix").rename(place)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return place
+
+
+def _download(folder: Path) -> None:
+    """Into `folder`; package lists that name what is gone from the mirror are fetched anew."""
+    command = ["apt-get", "download", "-q"]
+    try:
+        _run([*command, *_missing_packages()], folder)
+    except AssertionError:
+        _run(["apt-get", "update"], ROOT)
+        _run([*command, *_missing_packages()], folder)
 
 
 def _candidate() -> str:
