@@ -51,6 +51,17 @@ def test_what_it_raises_disturbs_no_call(
     assert "ValueError: the queue is full" in captured.err
 
 
+def test_what_it_raises_is_told_though_it_is_no_utf8(
+    model: neuropod.Neuropod, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(record: CallRecord) -> None:
+        raise ValueError("a path with \udcff")
+
+    neuropod.set_metrics_callback(broken)
+    model.infer({"x": ONES})
+    assert r"ValueError: a path with \udcff" in capfd.readouterr().err
+
+
 def test_it_may_call_models_itself(model: neuropod.Neuropod) -> None:
     told = []
 

@@ -28,8 +28,11 @@ void Callback::rethrow(nb::python_error& error) {
   if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
   std::string text = "an exception without a text";
   try {
-    text = fmt::format("{}: {}", nb::borrow<nb::str>(error.type().attr("__name__")).c_str(),
-                       nb::str(error.value()).c_str());
+    // A lone surrogate can't be UTF-8, so it is written as its escape.
+    const nb::object bytes = nb::str("{}: {}")
+                                 .attr("format")(error.type().attr("__name__"), error.value())
+                                 .attr("encode")("utf-8", "backslashreplace");
+    text = nb::borrow<nb::bytes>(bytes).c_str();
   } catch (const nb::python_error&) {
   }
   throw std::runtime_error(text);
