@@ -16,6 +16,7 @@ namespace {
 std::atomic<bool> exiting{false};
 std::atomic<unsigned long> exiting_thread{0};
 std::atomic<int> coming_back{0};
+thread_local int own_scopes = 0;  // of WithGil, counted in coming_back
 
 void wait_before_exit() {
   exiting_thread = PyThread_get_thread_ident();
@@ -47,19 +48,22 @@ WithGil::WithGil() noexcept {
   }
   state_ = PyGILState_Ensure();
   held_ = true;
+  ++own_scopes;
 }
 
 WithGil::~WithGil() {
   if (!held_) return;
+  --own_scopes;
   PyGILState_Release(state_);
   --coming_back;
 }
 
 void register_exit_handler() {
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&wait_before_exit));
-  // Of the threads that were on their way, only one is in the child.
+  // Of the threads that were on their way, the child has only the one that forked, which may be
+  // inside callbacks.
   nanobind::module_::import_("os").attr("register_at_fork")(
-      nanobind::arg("after_in_child") = nanobind::cpp_function([] { coming_back = 0; }));
+      nanobind::arg("after_in_child") = nanobind::cpp_function([] { coming_back = own_scopes; }));
 }
 
 }  // namespace neuropod::python
