@@ -79,6 +79,15 @@ torch::jit::Function& find_forward(const torch::jit::Module& module) {
   return method->function();
 }
 
+// What was asked of the device before a model raised may still be reading the caller's memory. That
+// it failed too is nothing new.
+void wait_for_device_after_error(const c10::Device& device) noexcept {
+  try {
+    wait_for_device(device);
+  } catch (...) {
+  }
+}
+
 }  // namespace
 
 struct TorchNeuropodBackend::Model {
@@ -157,6 +166,7 @@ std::unique_ptr<NeuropodValueMap> TorchNeuropodBackend::infer_internal(
     wait_for_device(model.device);
     return outputs;
   } catch (...) {
+    wait_for_device_after_error(model.device);
     rethrow_torch_error(ErrorCode::kModelError, "the model raised");
   }
 }
