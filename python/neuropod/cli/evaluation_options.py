@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuropod.cli.argument_types import natural, positive
 from neuropod.cli.exit_codes import UsageError
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import json_text, print_table
@@ -27,7 +28,7 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=".npz, .csv, .tsv, .parquet, or a folder of images; columns named as inputs are inputs",
     )
-    data.add_argument("--limit", type=int, metavar="N", help="use the first N rows only")
+    data.add_argument("--limit", type=positive, metavar="N", help="use the first N rows only")
     data.add_argument(
         "--resize", action="store_true", help="scale images to the size that the model takes"
     )
@@ -40,14 +41,14 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     running = parser.add_argument_group("running")
     running.add_argument(
         "--batch-size",
-        type=int,
+        type=positive,
         default=32,
         metavar="N",
         help="rows in a call, where the problem API has a batch symbol (default: 32)",
     )
-    running.add_argument("--threads", type=int, metavar="N", help="threads of the framework")
+    running.add_argument("--threads", type=positive, metavar="N", help="threads of the framework")
     running.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of everything random (default: 0)"
+        "--seed", type=natural, default=0, metavar="N", help="of everything random (default: 0)"
     )
     add_loading_arguments(running)
 

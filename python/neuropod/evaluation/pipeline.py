@@ -90,7 +90,7 @@ def evaluate(
         NotFoundError, InvalidPackageError, CorruptPackageError: a package can't be read.
     """
     paths = _paths(packages, baseline)
-    _check_numbers(batch_size=batch_size, limit=limit, resamples=resamples)
+    _check_numbers(batch_size=batch_size, limit=limit, resamples=resamples, seed=seed)
     names = display_names(paths)
     requests = parse_metrics(metrics)
     if baseline is not None and not requests:
@@ -145,11 +145,12 @@ def _paths(packages: Sequence[PathLike], baseline: PathLike | None) -> list[Path
     return paths
 
 
-def _check_numbers(batch_size: int, limit: int | None, resamples: int) -> None:
+def _check_numbers(batch_size: int, limit: int | None, resamples: int, seed: int) -> None:
     for what, value, least in (
         ("batch size", batch_size, 1),
         ("limit", 1 if limit is None else limit, 1),
         ("resamples", resamples, 0),
+        ("seed", seed, 0),
     ):
         if value < least:
             raise EvaluationError(f"{what} is expected to be {least} or more, but is {value}")

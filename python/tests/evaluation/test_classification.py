@@ -153,3 +153,10 @@ def test_metrics_written_wrong_are_refused():
         value_of("accuracy:ouput=p", outputs, label)
     with pytest.raises(MetricError, match="expected as NAME, NAME:OUTPUT"):
         value_of("accuracy:", outputs, label)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "log_loss"])
+def test_one_score_that_is_no_probability_is_refused(metric):
+    """From 0.5 on it would mean class 1; of a logit that would be wrong, and nobody would see it."""
+    with pytest.raises(MetricError, match=r"line 3 is -1\.5 \(is it a logit\?\)"):
+        value_of(metric, {"p": np.array([0.5, -1.5, 7])}, {"label": np.array([0, 0, 1])})

@@ -119,6 +119,14 @@ def test_wrong_usage_is_2_and_one_line(scaled, data, capsys, arguments, message)
     assert message in complained and complained.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ["--seed", "--threads", "--limit", "--batch-size"])
+def test_a_number_that_cannot_be_is_refused_before_anything_runs(scaled, data, capsys, option):
+    with pytest.raises(SystemExit) as ended:
+        run("evaluate", scaled("a", 1), "--data", data, "-m", "mae", option, "-1")
+    assert ended.value.code == 2
+    assert f"argument {option}: expected a whole number from" in capsys.readouterr().err
+
+
 def test_packages_that_cannot_be_read_are_3(data, tmp_path, capsys):
     assert run("evaluate", tmp_path / "none.neuropod", "--data", data) == 3
     assert run("compare", tmp_path / "none.neuropod", tmp_path, "--data", data) == 3

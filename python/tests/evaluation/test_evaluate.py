@@ -93,6 +93,10 @@ def test_functions_of_a_file_are_metrics(scaled, rows, tmp_path):
         "    return [1, 2, 3]\n"
         "def raising(outputs, targets):\n"
         "    return targets['nothing']\n"
+        "def silent(outputs, targets):\n"
+        "    pass\n"
+        "def leaving(outputs, targets):\n"
+        "    exit(7)\n"
     )
     metrics = [
         f"{tmp_path}/m.py:{name}" for name in ("share", "total", "wrong", "raising", "shere")
@@ -107,6 +111,10 @@ def test_functions_of_a_file_are_metrics(scaled, rows, tmp_path):
     assert "returned shape (3,) for 100 rows; expected one number, or one per row" in error
     error = evaluate([scaled("c", 1.0)], rows, [metrics[3]]).packages[0].error
     assert "failed: KeyError: 'nothing'" in error
+    error = evaluate([scaled("f", 1.0)], rows, [f"{tmp_path}/m.py:silent"]).packages[0].error
+    assert "returned None; expected one number, or one per row (is a `return` missing?)" in error
+    error = evaluate([scaled("g", 1.0)], rows, [f"{tmp_path}/m.py:leaving"]).packages[0].error
+    assert "failed: SystemExit: 7" in error
     with pytest.raises(MetricError, match="has no function 'shere'; did you mean 'share'"):
         evaluate([scaled("d", 1.0)], rows, [metrics[4]])
     with pytest.raises(MetricError, match=r"none.py does not exist"):

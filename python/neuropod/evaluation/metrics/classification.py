@@ -78,6 +78,17 @@ class ClassificationMetric(Metric):
             return scores.reshape(len(scores))
         return scores.reshape(len(scores), -1)
 
+    def _check_each(self, probabilities: Array) -> None:
+        """Raises MetricError if one isn't from 0 to 1; NaN may be."""
+        wrong = (probabilities < 0) | (probabilities > 1)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise MetricError(
+                f"metric {self.label} needs probabilities, from 0 to 1; output "
+                f"{self.output['name']!r} for {self._context.where(row)} is "
+                f"{probabilities[row]:.4g} (is it a logit?)"
+            )
+
     def _choose_output(self, request: MetricRequest) -> Mapping[str, Any]:
         chosen = request.options.get("output")
         if chosen:
@@ -119,6 +130,7 @@ class Accuracy(ClassificationMetric):
             return MeanScore(predicted == self._indices(targets, None))
         scores = self._scores(outputs)
         if scores.ndim == 1:
+            self._check_each(scores)
             right = (scores >= _HALF) == (self._indices(targets, 2) == 1)
             return MeanScore(right & ~np.isnan(scores))
         indices = self._indices(targets, scores.shape[1])
@@ -161,8 +173,12 @@ class LogLoss(ClassificationMetric):
 
     def score(self, outputs: Outputs, targets: Targets) -> Score:
         scores = self._scores(outputs)
-        pairs = np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
-        self._check_probabilities(pairs)
+        if scores.ndim == 1:
+            self._check_each(scores)
+            pairs = np.stack([1 - scores, scores], axis=1)
+        else:
+            self._check_probabilities(scores)
+            pairs = scores
         dtype = numpy_dtype(self.output["dtype"])
         epsilon = float(np.finfo(dtype if dtype.kind == "f" else np.float32).eps)
         indices = self._indices(targets, pairs.shape[1])

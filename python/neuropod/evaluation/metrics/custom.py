@@ -62,11 +62,17 @@ class CustomMetric(Metric):
 
     def _call(self, outputs: dict[str, Rows], targets: dict[str, Rows]) -> Array:
         try:
-            return np.asarray(self._function(outputs, targets), dtype=np.float64)
-        except Exception as error:
+            result = self._function(outputs, targets)
+            if result is not None:
+                return np.asarray(result, dtype=np.float64)
+        except (Exception, SystemExit) as error:
             raise MetricError(
                 f"metric {self._text} failed: {type(error).__name__}: {error}"
             ) from error
+        raise MetricError(
+            f"metric {self._text} returned None; expected one number, or one per row (is a "
+            "`return` missing?)"
+        )
 
 
 class _WholeScore:
@@ -105,7 +111,7 @@ def _load(request: MetricRequest) -> Function:
         raise MetricError(f"metric {request.text!r}: {path} does not exist")
     try:
         names = runpy.run_path(str(path))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise MetricError(f"metric {request.text!r}: {path} failed: {error!r}") from error
     function = names.get(request.name)
     if not callable(function):
