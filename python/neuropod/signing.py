@@ -125,8 +125,12 @@ def _put_files(package: Path, files: Mapping[str, bytes]) -> None:
 
 def _write_new(path: Path, text: str, mode: int) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+    except OSError as error:
+        path.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _write_replacing(path: Path, content: bytes) -> None:

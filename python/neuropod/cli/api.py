@@ -8,6 +8,7 @@ from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
 from neuropod.cli.spec_view import shape_text
+from neuropod.cli.writable import written_whole
 from neuropod.errors import NeuropodError
 from neuropod.problem_api import ApiDifference, ProblemAPI
 
@@ -78,7 +79,8 @@ def _begins_as_zip(path: Path) -> bool:
 def _show(args: argparse.Namespace) -> int:
     api = read_api(args.source)
     if args.output is not None:
-        api.to_file(args.output)
+        with written_whole("-o", args.output) as temporary:
+            api.to_file(temporary)
         if not args.json:
             print_text(f"written: {args.output}")
             return ExitCode.DONE

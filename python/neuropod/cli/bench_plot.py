@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neuropod.cli.bench_view import package_labels, time_unit
 from neuropod.cli.exit_codes import UsageError
-from neuropod.cli.writable import check_target
+from neuropod.cli.writable import check_target, written_whole
 
 if TYPE_CHECKING:
     from neuropod.cli.bench import BenchResult
@@ -45,7 +45,8 @@ def draw(results: "Sequence[BenchResult]", path: Path) -> None:
         _draw_throughput(axes[1], results, counts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # characters of names that its font lacks
-        figure.savefig(path)
+        with written_whole("--plot", path) as temporary:
+            figure.savefig(temporary)
 
 
 def _draw_latency(axes: Any, results: "Sequence[BenchResult]", counts: Sequence[int]) -> None:

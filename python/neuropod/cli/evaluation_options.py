@@ -1,9 +1,7 @@
 """Arguments that `neuropod evaluate` and `neuropod compare` share."""
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ from neuropod.cli.exit_codes import UsageError
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import json_text, print_table
 from neuropod.cli.package_access import reading_package
+from neuropod.cli.writable import written_whole
 
 if TYPE_CHECKING:
     from neuropod.evaluation import Progress
@@ -105,9 +104,9 @@ def progress(args: argparse.Namespace) -> "Progress":
 def write_reports(args: argparse.Namespace, document: Mapping[str, Any], html: str | None) -> None:
     """Writes the files that were asked for, each whole or not at all."""
     if args.json_file is not None:
-        _write(args.json_file, json_text(document) + "\n")
+        _write("--json-file", args.json_file, json_text(document) + "\n")
     if args.html is not None and html is not None:
-        _write(args.html, html)
+        _write("--html", args.html, html)
 
 
 def print_tables(tables: "Sequence[Table]", text_columns: Sequence[str]) -> None:
@@ -117,11 +116,10 @@ def print_tables(tables: "Sequence[Table]", text_columns: Sequence[str]) -> None
         print_table(table.title, table.columns, table.rows, numbers)
 
 
-def _write(path: Path, text: str) -> None:
-    with tempfile.TemporaryDirectory(prefix=".neuropod-", dir=path.parent) as folder:
-        temporary = Path(folder) / path.name
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)  # noqa: PTH105 replaces, and says so
+def _write(option: str, path: Path, text: str) -> None:
+    with written_whole(option, path) as temporary:
+        # A file name may hold bytes that are no UTF-8, which Python keeps as surrogates.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _pixel_range(text: str) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from neuropod.cli.exit_codes import ExitCode, UsageError
 from neuropod.cli.loading import add_loading_arguments, loading_options
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
-from neuropod.cli.writable import check_target
+from neuropod.cli.writable import check_target, written_whole
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -79,16 +79,10 @@ def _check_output_path(path: Path | None) -> None:
 
 
 def _save(outputs: dict[str, Any], path: Path) -> None:
-    """Writes the file whole or not at all."""
-    import os
-    import tempfile
-
     from neuropod.packaging.arrays import write_npz
 
-    with tempfile.TemporaryDirectory(prefix=".neuropod-", dir=path.parent) as folder:
-        temporary = Path(folder) / "outputs.npz"
+    with written_whole("-o", path) as temporary:
         write_npz(temporary, outputs)
-        os.replace(temporary, path)  # noqa: PTH105 replaces, and says so
 
 
 def _show(model: "Neuropod", outputs: dict[str, Any], args: argparse.Namespace) -> None:

@@ -1,6 +1,9 @@
-"""Folders that files are to be written to."""
+"""Files that commands write."""
 
+import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from neuropod.cli.exit_codes import UsageError
@@ -28,3 +31,22 @@ def check_target(option: str, path: Path) -> None:
     problem = why_not_writable(path.parent)
     if problem:
         raise UsageError(f"{option} {path}: can't write to {path.parent}: {problem}")
+
+
+@contextmanager
+def written_whole(option: str, path: Path) -> Iterator[Path]:
+    """A path to write to; afterwards the file is at `path`. If the block fails, nothing of it stays.
+
+    A device or pipe (`/dev/null`) is written to as it is. Raises UsageError, with the option and the
+    file, if it can't be written: the disk is full.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        with tempfile.TemporaryDirectory(prefix=".neuropod-", dir=path.parent) as folder:
+            temporary = Path(folder) / path.name
+            yield temporary
+            os.replace(temporary, path)  # noqa: PTH105 replaces, and says so
+    except OSError as error:
+        raise UsageError(f"{option} {path}: can't be written: {error.strerror or error}") from error

@@ -111,6 +111,16 @@ def test_a_file_name_that_is_not_utf8_is_shown_by_its_bytes(folder):
     assert r"'\xff missing'" in missing.stderr
 
 
+def test_pages_and_files_have_such_a_name_too(folder, tmp_path):
+    reports = ("--html", tmp_path / "page.html", "--json-file", tmp_path / "figures.json")
+    package = b"\xff\xfe.neuropod"
+    ended = done("evaluate", package, "--data", "in.npz", *reports, cwd=folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert r"\udcff\udcfe.neuropod" in (tmp_path / "page.html").read_text()
+    (found,) = json.loads((tmp_path / "figures.json").read_text())["packages"]
+    assert os.fsencode(found["name"]) == package
+
+
 # No terminal, or a small one.
 
 
