@@ -64,8 +64,8 @@ def as_text(description: ModelDescription, is_closed: bool) -> str:
     """Several lines: the model, then its specs in columns."""
     state = ", closed" if is_closed else ""
     title = (
-        f"<Neuropod {_plain(description.name)!r} ({_platform(description)}{state}) "
-        f"from {_plain(description.path)!r}"
+        f"<Neuropod {plain(description.name)!r} ({_platform(description)}{state}) "
+        f"from {plain(description.path)!r}"
     )
     rows = _rows(description)
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
@@ -95,7 +95,7 @@ def as_html(description: ModelDescription, is_closed: bool) -> str:
 
 
 def _platform(description: ModelDescription) -> str:
-    platform, framework = _plain(description.platform), _plain(description.framework())
+    platform, framework = plain(description.platform), plain(description.framework())
     if not framework or framework.split()[0] == platform:
         return framework or platform
     return f"{platform}, {framework}"
@@ -107,7 +107,7 @@ def _rows(description: ModelDescription) -> list[tuple[str, ...]]:
     for side, specs in (("inputs", description.inputs), ("outputs", description.outputs)):
         shown = [
             (
-                _plain(spec["name"]),
+                plain(spec["name"]),
                 spec["dtype"],
                 _shape(spec["shape"]),
                 "optional" if spec.get("optional") else "",
@@ -123,14 +123,14 @@ def _rows(description: ModelDescription) -> list[tuple[str, ...]]:
 
 
 def _shape(sizes: Sequence[Any]) -> str:
-    words = ["any" if size is None else _plain(str(size)) for size in sizes]
+    words = ["any" if size is None else plain(str(size)) for size in sizes]
     return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Control characters and lone surrogates as escapes: a package can't steer the terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _escaped(text: str) -> str:
-    return html.escape(_plain(text))
+    return html.escape(plain(text))

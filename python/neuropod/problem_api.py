@@ -127,9 +127,11 @@ class ProblemAPI:
         return _native.problem_api_text(self._native)
 
     def __repr__(self) -> str:
+        from neuropod.model_repr import plain
+
         inputs = ", ".join(f"{spec.name} {spec}" for spec in self._native.inputs)
         outputs = ", ".join(f"{spec.name} {spec}" for spec in self._native.outputs)
-        return f"<ProblemAPI {inputs or 'nothing'} -> {outputs or 'nothing'}>"
+        return plain(f"<ProblemAPI {inputs or 'nothing'} -> {outputs or 'nothing'}>")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProblemAPI):

@@ -67,8 +67,9 @@ def json_text(value: Any, ascii_only: bool = False) -> str:
 
 
 def print_text(text: str = "") -> None:
-    """Plain text: nothing in it is markup."""
-    print(printable(text))
+    """Plain text: nothing in it is markup. Lines after the first are indented, so that none that stands
+    in a package can pass for one of the command's."""
+    print(printable(text).replace("\n", "\n  "))
 
 
 def print_table(

@@ -185,10 +185,13 @@ def test_info_says_which_command_adds_a_backend(capsys, tmp_path, monkeypatch):
 
 def test_info_shows_control_characters_instead_of_obeying_them(capsys, tmp_path):
     spec = {"name": "x\x1b[2J", "dtype": "int8", "shape": []}
-    config = {"name": "m\x1b[2J", "platform": "echo", "input_spec": [spec]}
+    config = {"name": "m\x1b[2J\nmanifest: verified", "platform": "echo", "input_spec": [spec]}
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert main(["info", str(tmp_path)]) == 0
-    assert "\x1b" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "manifest: verified" not in shown.replace("\n  manifest", "")
+    assert "\n  manifest: verified" in shown
 
 
 def test_backends_are_listed(capsys):

@@ -57,6 +57,8 @@ def test_survives_its_file_and_pickle(api, tmp_path):
 
 def test_its_repr_shows_both_sides(api):
     assert repr(api) == "<ProblemAPI x float32 (n, 3) -> y float32 (n, 3)>"
+    strange = ProblemAPI(inputs=[{"name": "a\nb\x1b", "dtype": "int8", "shape": ()}])
+    assert repr(strange) == r"<ProblemAPI a\nb\x1b int8 () -> nothing>"
 
 
 def test_a_files_mistake_has_line_and_key(api, tmp_path):
