@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from neuropod.cli.exit_codes import UsageError
+
 if TYPE_CHECKING:
     from neuropod.executor import Neuropod
     from neuropod.packaging.arrays import Array
@@ -88,8 +90,7 @@ def measure(model: "Neuropod", inputs: Mapping[str, Any], load: Load) -> Measure
     complete = True
     start, cpu_start, pool_start = time.perf_counter(), time.process_time(), model.allocator_stats
     try:
-        for caller in callers:
-            caller.thread.start()
+        _start(callers)
         for caller in callers:
             caller.warm.wait()
         start, cpu_start, pool_start = (
@@ -119,6 +120,19 @@ def measure(model: "Neuropod", inputs: Mapping[str, Any], load: Load) -> Measure
         complete,
         stuck,
     )
+
+
+def _start(callers: list["_Caller"]) -> None:
+    """Raises UsageError, after those that run have ended, if the system has no more threads."""
+    for started, caller in enumerate(callers):
+        try:
+            caller.thread.start()
+        except RuntimeError as error:
+            _stop(callers, None)
+            raise UsageError(
+                f"--threads {len(callers)}: the system allows no more than {started}; "
+                "limits of memory and of processes (`ulimit -a`) count"
+            ) from error
 
 
 class _Caller:

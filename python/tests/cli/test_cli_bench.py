@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from echo_packager import ADDITION, create_echo_neuropod
 from PIL import Image
-from processes import ended_by, start, wait_for_threads
+from processes import done, ended_by, start, wait_for_threads
 from test_cli import failed
 
 from neuropod.cli.main import main
@@ -255,3 +256,16 @@ def test_random_inputs_obey_the_specs_and_the_seed():
     again = random_inputs(specs, sizes, seed=1)
     assert all((again[name] == array).all() for name, array in inputs.items())
     assert (random_inputs(specs, sizes, seed=2)["float32"] != inputs["float32"]).any()
+
+
+def test_more_threads_than_the_system_has_are_refused(addition):
+    """Their stacks are address space, of which this process gets little."""
+    limit = 4 << 30
+    ended = done(
+        *("bench", addition, "--threads", "1,3000", "--calls", "1"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert ended.returncode == 2
+    assert "--threads 3000: the system allows no more than " in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert "calls/s" in ended.stdout  # what one thread gave isn't lost
