@@ -256,6 +256,18 @@ def test_images_are_brought_to_the_inputs_channels_layout_and_range(read, tmp_pa
     assert read(tmp_path / "i", [gray])[0]["image"].tolist() == [[[255] * 6] * 4]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "pixels", "bound"),
+    [("uint8", (-1, 1), "-1"), ("int8", (0, 255), "255"), ("float32", (0, float("nan")), "nan")],
+)
+def test_a_pixel_range_that_the_input_cannot_hold_is_refused(read, tmp_path, dtype, pixels, bound):
+    """As a whole number without sign, -1 would become 255."""
+    picture(tmp_path / "i" / "a.png")
+    settings = DataSettings(images=ImageSettings(pixel_range=pixels))
+    with pytest.raises(DataError, match=f"'image' is {dtype}, which can't hold {bound}"):
+        read(tmp_path / "i", [{**IMAGE, "dtype": dtype}], settings=settings)
+
+
 def test_images_of_another_size_are_refused_or_scaled(read, tmp_path):
     picture(tmp_path / "i" / "a.png", size=(12, 8))
     with pytest.raises(DataError, match=r"a.png is 12x8, input 'image' takes 6x4.*--resize"):

@@ -44,6 +44,7 @@ class ImageReader:
                 "(height, width, channels) or (channels, height, width) with 1, 3 or 4 channels, or "
                 "(height, width), each also with a batch dimension before"
             )
+        self._check_pixel_range()
 
     def read(self, path: Path) -> Array:
         """The image. DataError if it can't be read or has another size."""
@@ -81,6 +82,21 @@ class ImageReader:
                 f"{wanted[0]}x{wanted[1]}, {shape_text(self._spec['shape'])}; --resize scales it"
             )
         return image.resize(wanted)
+
+    def _check_pixel_range(self) -> None:
+        """Raises DataError if the input's dtype can't hold what pixels are to become."""
+        if self._settings.pixel_range is None:
+            return
+        dtype = numpy_dtype(self._spec["dtype"])
+        least, most = (-np.inf, np.inf)
+        if dtype.kind in "iu":
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        for bound in self._settings.pixel_range:
+            if not (np.isfinite(bound) and least <= bound <= most):
+                raise DataError(
+                    f"pixel range {self._settings.pixel_range}: input {self._spec['name']!r} is "
+                    f"{self._spec['dtype']}, which can't hold {bound:g}"
+                )
 
     def _valued(self, pixels: Array) -> Array:
         target = numpy_dtype(self._spec["dtype"])
