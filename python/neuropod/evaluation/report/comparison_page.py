@@ -56,6 +56,8 @@ def _summary(result: ComparisonResult) -> str:
     largest = max((o.max_difference for o in result.outputs if not o.is_text), default=0.0)
     ratio = result.speed_ratio
     faster = f"{ratio:.2f} × faster" if ratio >= 1 else f"{1 / ratio:.2f} × slower"
+    if faster.startswith("1.00 "):
+        faster = "as fast"
     return cards(
         card(
             "verdict",

@@ -47,7 +47,7 @@ def table(given: Table, text_columns: int = 1) -> str:
     rows = []
     for row in given.rows:
         cells = "".join(
-            f'<td class="{"text" if i < text_columns else ""}">{html.escape(cell)}</td>'
+            f'<td class="text">{html.escape(cell)}</td>' if i < text_columns else _figure(cell)
             for i, cell in enumerate(row)
         )
         rows.append(f"<tr>{cells}</tr>")
@@ -55,6 +55,12 @@ def table(given: Table, text_columns: int = 1) -> str:
         f'<div class="table"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _figure(cell: str) -> str:
+    """A cell with a figure, which stays whole; its interval may go to the next line."""
+    text = html.escape(cell).replace(" ", "&nbsp;").replace("&nbsp;[", " [")
+    return f"<td>{text}</td>"
 
 
 def card(label: str, figure: str, detail: str = "", css: str = "") -> str:
