@@ -103,9 +103,13 @@ def print_table(
         padding=(0, 1, 0, 0),
     )
     least = _least_widths(columns, cells)
+    is_tight = _natural_width(columns, cells) > console.width
     for column, width in zip(columns, least, strict=True):
         if column in numbers:
-            table.add_column(column, justify="right", min_width=width)
+            # Where room is scarce rich would share it out, and cut what is left over.
+            table.add_column(
+                column, justify="right", min_width=width, width=width if is_tight else None
+            )
         else:
             table.add_column(column, overflow="fold")
     text_columns = len(columns) - len(numbers)
@@ -127,6 +131,14 @@ def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list
         max([*map(len, column.split()), *(len(row[i]) for row in rows)])
         for i, column in enumerate(columns)
     ]
+
+
+def _natural_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Of the table if nothing is broken or folded."""
+    widths = [
+        max([len(column), *(len(row[i]) for row in rows)]) for i, column in enumerate(columns)
+    ]
+    return sum(widths) + 2 * len(columns)
 
 
 def _print_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -246,3 +246,22 @@ def test_a_folder_that_is_gone_is_no_traceback(folder, tmp_path):
     ended = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 3
     assert "Traceback" not in ended.stderr
+
+
+def test_no_table_is_cut_whatever_the_width(tmp_path):
+    """Columns of numbers with long headings, of which all but the narrowest terminals can break some."""
+    script = tmp_path / "tables.py"
+    script.write_text("""
+import os
+from neuropod.cli.output import print_table
+
+columns = ["output", "rows that disagree", "max |A-B|", "same argmax", "NaN only A / only B / both"]
+for width in range(30, 100):
+    os.environ["COLUMNS"] = str(width)
+    print_table("table", columns, [["y", "12,345 of 50,000", "0.25", "100.00 %", "none"]], columns[1:])
+""")
+    environment = {**os.environ, "TERM": "dumb"}
+    code, written = on_terminal([sys.executable, script], 100, env=environment)
+    assert code == 0
+    for text in ("12,345 of 50,000", "0.25", "100.00 %", "none", "disagree", "argmax", "both"):
+        assert written.count(text) >= 70, text
