@@ -159,6 +159,7 @@ class CallMeter {
   void count_input(const NeuropodTensor& tensor) noexcept {
     figures_.input_bytes += tensor_bytes(tensor);
   }
+  void count_output(uint64_t bytes) noexcept { figures_.output_bytes += bytes; }
   void count_output(const NeuropodTensor& tensor) noexcept {
     figures_.output_bytes += tensor_bytes(tensor);
   }

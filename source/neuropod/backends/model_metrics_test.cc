@@ -96,12 +96,26 @@ TEST_F(ModelMetricsTest, CountsCallsAndBytes) {
   }
 }
 
-TEST_F(ModelMetricsTest, CountsTheBytesOfUncheckedInputsToo) {
+TEST_F(ModelMetricsTest, CountsTheBytesOfUncheckedTensorsToo) {
   RuntimeOptions options;
   options.disable_shape_and_type_checking = true;
   const auto model = load([] {}, "", options);
   model->infer({{"x", get_generic_tensor_allocator()->ones<double>({3, 2})}});
   EXPECT_EQ(model->stats().input_bytes, 8u * 6);
+  EXPECT_EQ(model->stats().output_bytes, 8u * 6);
+}
+
+TEST_F(ModelMetricsTest, CountsTheBytesOfStrings) {
+  const PackageOnDisk package(R"({"name": "m", "platform": "function", "format_version": 1,
+      "input_spec": [{"name": "x", "dtype": "string", "shape": [2]}],
+      "output_spec": [{"name": "y", "dtype": "string", "shape": [2]}]})");
+  FunctionBackend model(package.path(), {}, [] {});
+  model.load_model();
+  auto strings = get_generic_tensor_allocator()->allocate_tensor<std::string>({2});
+  strings->copy_from({"four", "seven77"});
+  model.infer({{"x", strings}});
+  EXPECT_EQ(model.stats().input_bytes, 11u);
+  EXPECT_EQ(model.stats().output_bytes, 11u);
 }
 
 TEST_F(ModelMetricsTest, MayBeAskedWhileTheModelIsLoaded) {

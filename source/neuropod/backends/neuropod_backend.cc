@@ -65,11 +65,11 @@ void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap*
   }
 }
 
-// The inputs whose bytes checking a call doesn't tell: strings, and all that isn't checked.
-std::vector<size_t> inputs_to_measure(const std::vector<TensorSpec>& inputs, bool check) {
+// The tensors whose bytes checking a call doesn't tell: strings, and all that isn't checked.
+std::vector<size_t> tensors_to_measure(const std::vector<TensorSpec>& specs, bool check) {
   std::vector<size_t> indices;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!check || inputs[i].type == STRING_TENSOR) indices.push_back(i);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (!check || specs[i].type == STRING_TENSOR) indices.push_back(i);
   }
   return indices;
 }
@@ -91,11 +91,23 @@ void count_inputs(const BoundInputs& bound, uint64_t bytes, const std::vector<si
   }
 }
 
-void count_outputs(const NeuropodValueMap& outputs, internal::CallMeter* meter) {
-  for (const auto& output : outputs) {
-    if (output.second != nullptr && output.second->is_tensor()) {
-      meter->count_output(*output.second->as_tensor());
-    }
+void count_output(const std::shared_ptr<NeuropodValue>& output, internal::CallMeter* meter) {
+  if (output != nullptr && output->is_tensor()) meter->count_output(*output->as_tensor());
+}
+
+// The same.
+void count_outputs(const NeuropodValueMap& outputs, uint64_t bytes,
+                   const std::vector<TensorSpec>& specs, const std::vector<size_t>& to_measure,
+                   internal::CallMeter* meter) {
+  meter->count_output(bytes);
+  if (to_measure.size() == specs.size()) {
+    // Unchecked ones needn't be in the specs.
+    for (const auto& output : outputs) count_output(output.second, meter);
+    return;
+  }
+  for (const size_t i : to_measure) {
+    const auto output = outputs.find(specs[i].name);
+    if (output != outputs.end()) count_output(output->second, meter);
   }
 }
 
@@ -118,6 +130,7 @@ struct NeuropodBackend::Rep {
   std::vector<std::string> inputs_on_cpu;
   double load_seconds = 0;
   std::vector<size_t> inputs_to_measure;
+  std::vector<size_t> outputs_to_measure;
 
   mutable std::atomic<bool> told_of_missing_device{false};
 
@@ -159,7 +172,8 @@ void NeuropodBackend::load_model() {
     rep_->plan = std::make_unique<CallPlan>(model_config_->inputs, model_config_->outputs,
                                             current ? CallRules::kCurrent : CallRules::kUpstream,
                                             rep_->inputs_with_defaults);
-    rep_->inputs_to_measure = inputs_to_measure(model_config_->inputs, rep_->check);
+    rep_->inputs_to_measure = tensors_to_measure(model_config_->inputs, rep_->check);
+    rep_->outputs_to_measure = tensors_to_measure(model_config_->outputs, rep_->check);
     rep_->input_devices.clear();
     for (const TensorSpec& input : model_config_->inputs) {
       const auto wanted = model_config_->input_tensor_device.find(input.name);
@@ -268,9 +282,9 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
   BoundInputs bound(plan.num_inputs());
   SymbolBindings symbols(plan.num_symbols());
   plan.bind(inputs, &bound);
-  const uint64_t bytes = rep_->check ? plan.check_inputs(bound, &symbols) : 0;
+  const uint64_t input_bytes = rep_->check ? plan.check_inputs(bound, &symbols) : 0;
   if (!requested_outputs.empty()) plan.check_requested(requested_outputs);
-  if (meter->on()) count_inputs(bound, bytes, rep_->inputs_to_measure, meter);
+  if (meter->on()) count_inputs(bound, input_bytes, rep_->inputs_to_measure, meter);
   meter->end(internal::CallPhase::kChecks);
 
   std::vector<std::shared_ptr<NeuropodValue>> moved;
@@ -281,8 +295,11 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
   meter->end(internal::CallPhase::kFramework);
 
   if (!requested_outputs.empty()) keep_requested(requested_outputs, outputs.get());
-  if (rep_->check) plan.check_outputs(*outputs, requested_outputs, &symbols);
-  if (meter->on()) count_outputs(*outputs, meter);
+  const uint64_t output_bytes =
+      rep_->check ? plan.check_outputs(*outputs, requested_outputs, &symbols) : 0;
+  if (meter->on()) {
+    count_outputs(*outputs, output_bytes, model_config_->outputs, rep_->outputs_to_measure, meter);
+  }
   meter->end(internal::CallPhase::kOutputs);
   return outputs;
 }

@@ -264,6 +264,16 @@ uint64_t check_tensor(const CompiledSide& side, size_t index, const NeuropodValu
   return uint64_t{tensor.get_num_elements()} * expected.bytes_per_element;
 }
 
+// Checks what was bound, and returns its bytes.
+template <typename Binding>
+uint64_t check_tensors(const CompiledSide& side, const BoundInputs& bound, Binding* bindings) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (bound[i] != nullptr) bytes += check_tensor(side, i, **bound[i], bindings);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 CallPlan::CallPlan(const std::vector<TensorSpec>& inputs, const std::vector<TensorSpec>& outputs,
@@ -294,17 +304,12 @@ void CallPlan::bind(const NeuropodValueMap& inputs, BoundInputs* bound) const {
 }
 
 uint64_t CallPlan::check_inputs(const BoundInputs& bound, SymbolBindings* symbols) const {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i] == nullptr) continue;
-    bytes += check_tensor(rep_->inputs, i, **bound[i], symbols->bindings_);
-  }
-  return bytes;
+  return check_tensors(rep_->inputs, bound, symbols->bindings_);
 }
 
-void CallPlan::check_outputs(const NeuropodValueMap& outputs,
-                             const std::vector<std::string>& requested,
-                             SymbolBindings* symbols) const {
+uint64_t CallPlan::check_outputs(const NeuropodValueMap& outputs,
+                                 const std::vector<std::string>& requested,
+                                 SymbolBindings* symbols) const {
   const CompiledSide& side = rep_->outputs;
   BoundInputs bound(side.specs.size());
   bind_side(side, outputs, &bound);
@@ -315,9 +320,7 @@ void CallPlan::check_outputs(const NeuropodValueMap& outputs,
   if (requested.empty() && rep_->rules == CallRules::kCurrent && outputs.size() < bound.size()) {
     require_all(side, bound);
   }
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i] != nullptr) check_tensor(side, i, **bound[i], symbols->bindings_);
-  }
+  const uint64_t bytes = check_tensors(side, bound, symbols->bindings_);
   for (const Rep::SharedSymbol& symbol : rep_->shared) {
     const auto& input = symbols->bindings_[symbol.input];
     const auto& output = symbols->bindings_[symbol.output];
@@ -329,6 +332,7 @@ void CallPlan::check_outputs(const NeuropodValueMap& outputs,
                     "format_version, and strict=true, refuse that",
                     symbol.name, input.value, *input.bound_by, output.value, *output.bound_by));
   }
+  return bytes;
 }
 
 void CallPlan::check_requested(const std::vector<std::string>& requested) const {
@@ -355,9 +359,7 @@ void validate_tensors_against_specs(const NeuropodValueMap& tensors,
     const std::string* bound_by = nullptr;
   };
   std::vector<Binding> bindings(symbols.end());
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i] != nullptr) check_tensor(side, i, **bound[i], bindings.data());
-  }
+  check_tensors(side, bound, bindings.data());
 }
 
 }  // namespace neuropod

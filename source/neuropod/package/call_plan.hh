@@ -151,9 +151,9 @@ class NEUROPOD_EXPORT CallPlan {
   /// the inputs included, under kCurrent; under kUpstream a conflict between the sides is one
   /// warning per plan). Under kCurrent an output of the spec that is missing is an error too unless
   /// `requested` is not empty, in which case only the requested ones must be there, by either
-  /// rules. Error(spec_mismatch).
-  void check_outputs(const NeuropodValueMap& outputs, const std::vector<std::string>& requested,
-                     SymbolBindings* symbols) const;
+  /// rules. Error(spec_mismatch). Returns bytes as check_inputs() does.
+  uint64_t check_outputs(const NeuropodValueMap& outputs, const std::vector<std::string>& requested,
+                         SymbolBindings* symbols) const;
 
   /// Error(not_found) naming the first of `requested` that isn't an output, and the outputs there
   /// are.
