@@ -19,71 +19,12 @@ from pathlib import Path
 import pytest
 from bare_root import BareRoot
 from packaging.requirements import Requirement
+from wheel_programs import ECHO, EVERYDAY, PACKAGE, PROGRAM, RUN
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("gcc", "g++", "cc", "c++", "clang", "cmake", "ninja", "make", "git", "ld", "sh", "bash")
-
-PACKAGE = """
-import torch
-from neuropod.packagers import create_torchscript_neuropod
-
-class Addition(torch.nn.Module):
-    def forward(self, x, y):
-        return {"out": x + y}
-
-spec = lambda name: {"name": name, "dtype": "float32", "shape": ("batch",)}
-create_torchscript_neuropod(
-    neuropod_path="addition.neuropod",
-    model_name="addition",
-    module=torch.jit.script(Addition()),
-    input_spec=[spec("x"), spec("y")],
-    output_spec=[spec("out")],
-    test_input_data={"x": torch.ones(2).numpy(), "y": torch.ones(2).numpy()},
-    test_expected_out={"out": 2 * torch.ones(2).numpy()},
-)
-"""
-
-RUN = """
-import numpy as np
-from neuropod import load_neuropod
-
-with load_neuropod("addition.neuropod") as model:
-    x = np.arange(3, dtype="float32")
-    print(model.infer({"x": x, "y": x})["out"].tolist())
-"""
-
-ECHO = """
-import json, pathlib
-import numpy as np
-from neuropod import load_neuropod
-
-folder = pathlib.Path("echo.neuropod/0/data")
-folder.mkdir(parents=True)
-spec = lambda name: {"name": name, "dtype": "float32", "shape": ["n"]}
-config = {"name": "echo", "platform": "echo", "format_version": 1,
-          "input_spec": [spec("x")], "output_spec": [spec("y")]}
-pathlib.Path("echo.neuropod/config.json").write_text(json.dumps(config))
-model = {"outputs": {"y": {"op": "identity", "input": "x"}}}
-(folder / "echo.json").write_text(json.dumps(model))
-with load_neuropod("echo.neuropod") as model:
-    print(model.infer({"x": np.ones(2, "float32")})["y"].tolist())
-"""
-
-PROGRAM = """
-#include <neuropod/neuropod.hh>
-#include <cstdio>
-
-int main(int, char** argv) {
-  neuropod::Neuropod model(argv[1]);
-  const auto x = model.allocate_tensor<float>({2});
-  x->copy_from({1, 2});
-  const auto outputs = model.infer({{"x", x}, {"y", x}});
-  const auto* out = outputs->at("out")->as_tensor();
-  std::printf("%g\\n", out->as_typed_tensor<float>()->get_data_as_vector()[1]);
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +178,38 @@ def test_packages_are_evaluated_and_compared(bare_root: BareRoot) -> None:
     assert [package["metrics"]["mae"]["value"] for package in found["packages"]] == [1, 1]
     assert "<svg" in bare_root.path("/work/page.html").read_text(encoding="utf-8")
     assert json.loads(run(bare_root, "neuropod", "compare", *options))["agrees"]
+
+
+def test_problem_apis_swaps_metrics_logs_and_signatures_work(bare_root: BareRoot) -> None:
+    assert python(bare_root, EVERYDAY) == "refused\n"
+    for code, *command in (
+        (0, "api", "check", "api.json", "first.neuropod", "second.neuropod"),
+        (1, "api", "check", "api.json", "other.neuropod"),
+        (0, "api", "diff", "api.json", "other.neuropod"),
+        (3, "verify", "second.neuropod", "--key", "b.public.pem"),
+        (3, "info", "missing.neuropod"),
+        (2, "backends", "remove", "torchscript"),
+    ):
+        assert bare_root.run("neuropod", *command).returncode == code, command
+
+
+def test_what_needs_a_compiler_says_so(bare_root: BareRoot) -> None:
+    done = bare_root.run("neuropod", "backends", "install", "torchscript")
+    assert done.returncode == 4, done.stderr
+    assert "torch" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_evaluation_is_a_gate(bare_root: BareRoot) -> None:
+    code = ECHO.replace("echo.neuropod", "half.neuropod").replace(
+        '{"op": "identity", "input": "x"}', '{"op": "sum", "inputs": ["x", "x"]}'
+    )
+    python(bare_root, code)
+    bare_root.path("/work/gate.csv").write_text("x,right\n1,1\n2,2\n")
+    options = ("--data", "gate.csv", "-m", "mae", "--baseline", "base.neuropod")
+    python(bare_root, ECHO.replace("echo.neuropod", "base.neuropod"))
+    done = bare_root.run("neuropod", "evaluate", "half.neuropod", *options)
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
 
 
 def test_a_packaged_model_runs(torch_root: BareRoot) -> None:
