@@ -1,5 +1,6 @@
 """Arrays as test data and files hold them."""
 
+import contextlib
 import itertools
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -141,20 +142,30 @@ def _members(name: str, array: Array) -> list[tuple[str, Array]]:
     return [(name + _BYTES_SUFFIX, data), (name + _ENDS_SUFFIX, ends)]
 
 
-def read_npz(file: str | Path | IO[bytes], dtypes: Mapping[str, str]) -> dict[str, Array]:
+def read_npz(
+    file: str | Path | IO[bytes], dtypes: Mapping[str, str], name: str | None = None
+) -> dict[str, Array]:
     """Reads what `write_npz` wrote. `dtypes`: names of the spec, for types that numpy doesn't name.
 
-    Raises CorruptPackageError if it can't be read. Pickled objects are refused.
+    `name`: what errors call the file. Raises CorruptPackageError if it can't be read. Pickled objects
+    are refused.
     """
+    name = name or str(file)
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            stored = {name: archive[name] for name in archive.files}
+        with contextlib.ExitStack() as opened:
+            if isinstance(file, str | Path):
+                file = opened.enter_context(Path(file).open("rb"))
+            if not zipfile.is_zipfile(file):  # numpy would take it for a pickle, or an array
+                raise ValueError("it is no .npz, or damaged")
+            file.seek(0)
+            archive = opened.enter_context(np.load(file, allow_pickle=False))
+            stored = {array: archive[array] for array in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
-        raise CorruptPackageError(f"arrays in {file} can't be read: {error}") from error
+        raise CorruptPackageError(f"arrays in {name} can't be read: {error}") from error
     try:
         return _with_types(stored, dtypes)
     except (KeyError, ValueError, TypeError) as error:
-        raise CorruptPackageError(f"arrays in {file} don't fit together: {error!r}") from error
+        raise CorruptPackageError(f"arrays in {name} don't fit together: {error!r}") from error
 
 
 def _with_types(stored: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:

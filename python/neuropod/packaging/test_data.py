@@ -52,7 +52,9 @@ def read_test_data(package: Path, dtypes: Mapping[str, str]) -> dict[str, Any] |
     stored = {part: _read(package, f"{FOLDER_NAME}/{part}.npz") for part in _PARTS}
     if stored["test_input"] is not None:
         return {
-            part: None if data is None else read_npz(io.BytesIO(data), dtypes)
+            part: None
+            if data is None
+            else read_npz(io.BytesIO(data), dtypes, f"{FOLDER_NAME}/{part}.npz of {package}")
             for part, data in stored.items()
         }
     pickled = _read(package, PICKLE_NAME)

@@ -208,6 +208,17 @@ def test_a_pickle_of_another_form_is_refused(capsys, package, content):
     assert "test_data.pkl holds no" in message
 
 
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\x93NUMPY"])
+def test_arrays_that_are_damaged_are_named(capsys, package, content):
+    """And nobody is advised to unpickle them."""
+    (package / "test_data").mkdir()
+    (package / "test_data" / "test_input.npz").write_bytes(content)
+    code, message = failed(capsys, "test", package)
+    assert code == 3
+    assert f"test_data/test_input.npz of {package} can't be read: it is no .npz" in message
+    assert "pickle" not in message
+
+
 @pytest.mark.parametrize(
     "arrays", [{"x:ends": np.arange(3)}, {"x": np.zeros(2, "V2"), "z": np.zeros(2, "V2")}]
 )
