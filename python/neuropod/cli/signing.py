@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from neuropod.cli.exit_codes import ExitCode
+from neuropod.cli.exit_codes import ExitCode, UsageError
 from neuropod.cli.output import print_json, print_text
 from neuropod.cli.package_access import reading_package
 
@@ -74,10 +74,14 @@ def _keygen(args: argparse.Namespace) -> int:
 
 
 def _sign(args: argparse.Namespace) -> int:
+    from neuropod.packaging.errors import PackageWriteError
     from neuropod.signing import package_signers, sign_package
 
     _check_package(args.package)
-    key_id = sign_package(args.package, args.key, add_manifest=args.add_manifest)
+    try:
+        key_id = sign_package(args.package, args.key, add_manifest=args.add_manifest)
+    except PackageWriteError as error:
+        raise UsageError(error.message) from error
     signers = package_signers(args.package)
     if args.json:
         print_json({"path": args.package, "key_id": key_id, "signers": signers})

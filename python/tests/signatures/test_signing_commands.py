@@ -1,4 +1,7 @@
 import json
+import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -88,3 +91,18 @@ def test_run_takes_the_requirement(capsys, package, signed_folder, keys, tmp_pat
     assert run(capsys, "run", signed_folder, *required)[0] == 0
     code, _, err = run(capsys, "run", package, *required)
     assert (code, "isn't signed" in err) == (3, True)
+
+
+def test_a_package_that_cannot_be_written_is_2(package, keys):
+    """A limit on the size of files acts like a full disk."""
+    command = [sys.executable, "-m", "neuropod", "sign", str(package), "--key", str(keys.private)]
+    ended = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )
+    assert ended.returncode == 2
+    assert "File too large; it isn't signed" in ended.stderr
+    assert package_signers(package) == []
