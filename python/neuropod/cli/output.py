@@ -95,8 +95,6 @@ def print_table(
         highlight=False,
     )
     table = Table(
-        title=Text(title),
-        title_justify="left",
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
@@ -119,6 +117,7 @@ def print_table(
         return
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
+    print_text(title)  # rich would break it at the width of the table
     # Captured, because rich itself would end the process when a pipe is closed.
     with console.capture() as captured:
         console.print(table)
@@ -142,7 +141,7 @@ def _natural_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int
 
 
 def _print_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print(title)
+    print_text(title)
     for row in rows:
         print()
         for column, cell in zip(columns, row, strict=True):
