@@ -51,17 +51,21 @@ class Drop:
 
 @dataclass(frozen=True)
 class GateResult:
+    """`not_compared`: packages, the baseline maybe, that have no figures because they failed."""
+
     baseline: str
     drops: list[Drop]
+    not_compared: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        return all(drop.passed for drop in self.drops)
+        return not self.not_compared and all(drop.passed for drop in self.drops)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "baseline": self.baseline,
             "passed": self.passed,
+            "not_compared": list(self.not_compared),
             "drops": [
                 {
                     "package": drop.package,
@@ -98,9 +102,11 @@ def check_gate(
     metrics: Sequence["MetricInfo"],
     allowed: Mapping[str, float],
 ) -> GateResult:
-    """Compares the packages that ran with the baseline."""
+    """Compares the packages that ran with the baseline, if that did."""
+    failed = tuple(package.name for package in (baseline, *others) if package.error is not None)
+    ran = [package for package in others if package.error is None]
     drops = []
-    for package in others:
+    for package in ran if baseline.error is None else []:
         for metric in metrics:
             reference, found = baseline.metrics[metric.label], package.metrics[metric.label]
             sign = 1 if metric.higher_is_better else -1
@@ -116,4 +122,4 @@ def check_gate(
                     interval(paired),
                 )
             )
-    return GateResult(baseline.name, drops)
+    return GateResult(baseline.name, drops, failed)

@@ -263,7 +263,4 @@ def _gate(
     results: Sequence[PackageResult], infos: Sequence[MetricInfo], allowed: Mapping[str, float]
 ) -> GateResult:
     baseline, *others = results
-    if baseline.error is not None:
-        return GateResult(baseline.name, [])
-    ran = [package for package in others if package.error is None]
-    return check_gate(baseline, ran, infos, allowed)
+    return check_gate(baseline, others, infos, allowed)

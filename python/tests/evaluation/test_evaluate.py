@@ -252,10 +252,14 @@ def test_nan_never_passes_the_gate(scaled, rows):
     assert not result.gate.passed
 
 
-def test_a_baseline_that_fails_is_no_pass(scaled, rows):
-    broken = scaled("broken", 1)
+def test_what_failed_never_passes_the_gate(scaled, rows):
+    good, broken = scaled("good", 1), scaled("broken", 1)
     (broken / "0" / "data" / "echo.json").write_text("{")
-    assert not evaluate([scaled("a", 1)], rows, ["mae"], baseline=broken).succeeded
+    for package, baseline in ((good, broken), (broken, good)):
+        result = evaluate([package], rows, ["mae"], baseline=baseline)
+        assert not result.succeeded and not result.gate.passed
+        assert result.gate.not_compared == ("broken.neuropod",)
+        assert result.to_dict()["gate"]["passed"] is False
 
 
 def test_the_result_is_plain_values(scaled, rows):

@@ -53,7 +53,7 @@ def _summary(result: EvaluationResult, ran: list[PackageResult]) -> str:
         fastest = max(ran, key=lambda package: _throughput(package))
         given.append(card("highest throughput", units.rate(_throughput(fastest)), fastest.name))
     if result.gate is not None:
-        passed = result.gate.passed and result.succeeded
+        passed = result.gate.passed
         worse = sum(not drop.passed for drop in result.gate.drops)
         detail = f"{worse} metric{'s' if worse != 1 else ''} dropped too far"
         if not worse:
