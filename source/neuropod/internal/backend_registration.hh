@@ -32,12 +32,12 @@ struct BackendManifest {
   std::string framework_version;  ///< semver
   std::string neuropod_abi;
   std::string library;  ///< absolute path of the plug-in
-  /// The framework's, absolute paths, in load order. Of a candidate that was rejected they may still
-  /// be relative to the Python module's folder.
+  /// The framework's, absolute paths, in load order. Of a candidate that was rejected they may
+  /// still be relative to the Python module's folder.
   std::vector<std::string> libraries;
   std::string python_module;  ///< the module whose import loads the same libraries; or empty
   bool gpu = false;
-  std::string directory;  ///< where the manifest was found
+  std::string directory;             ///< where the manifest was found
   bool libraries_in_module = false;  ///< they lie in `python_module`'s folder, wherever that is
   std::vector<std::string> library_build_ids;  ///< GNU build-ids of `libraries`; or empty
 };

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace neuropod {
 namespace {
@@ -60,7 +62,7 @@ uint64_t extend(uint64_t hash, std::string_view text) {
   return hash;
 }
 
-std::string element(size_t index) { return "[" + std::to_string(index) + "]"; }
+std::string element(size_t index) { return fmt::format("[{}]", index); }
 
 // Hears of each token in turn and notes the line of each path.
 class LineRecorder : public nlohmann::json_sax<Json> {
