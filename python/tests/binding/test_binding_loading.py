@@ -303,3 +303,9 @@ def test_program_runs_no_code_out_of_a_pickle(package: Path, tmp_path: Path) -> 
     )  # fmt: skip
     assert result.returncode == 1
     assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("path", [None, 5])
+def test_path_that_is_none_says_what_a_path_is(path: object) -> None:
+    with pytest.raises(TypeError, match=r"expected str, bytes or os\.PathLike object, not"):
+        load_neuropod(path)  # type: ignore[arg-type]

@@ -206,7 +206,7 @@ void bind_model(nb::module_& module) {
              const RuntimeOptions& options) {
             new (self) Model(package_path(path), overrides, options);
           },
-          nb::arg("path"), nb::arg("backend_overrides") = std::vector<BackendLoadSpec>(),
+          nb::arg("path").none(), nb::arg("backend_overrides") = std::vector<BackendLoadSpec>(),
           nb::arg("options") = RuntimeOptions(),
           nb::sig("def __init__(self, path: " NEUROPOD_PATH_TYPE ", backend_overrides: "
                   "collections.abc.Sequence[BackendLoadSpec] = ..., "
