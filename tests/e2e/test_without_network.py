@@ -1,6 +1,6 @@
 """Loading, running, testing and measuring models opens no network socket.
 
-Shown in two ways at once. The suites of the Python interface and of the command line run where there is
+Shown in two ways at once. The suites of the Python package and of the command line run where there is
 no network: in a network namespace of their own, if this machine lets one be made. And in every process
 of theirs a library is preloaded (network_watch.c) that refuses sockets of any network and writes down
 who asked for one; that needs no permission, and tells an attempt that is made and survived too.
@@ -17,12 +17,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-SUITES = (
-    "python/tests/binding",
-    "python/tests/cli",
-    "python/tests/torchscript/test_torchscript_inputs.py",
-    "python/tests/torchscript/test_torchscript_outputs.py",
-)
+# All of the Python package, but what installs frameworks.
+SUITES = ("python/tests", "--ignore=python/tests/backend_installer", "tests/golden")
 
 COMMANDS = """
 set -e
