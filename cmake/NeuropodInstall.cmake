@@ -56,5 +56,6 @@ install(DIRECTORY source/neuropod/backends/torchscript DESTINATION "${CMAKE_INST
 set(suite "${CMAKE_INSTALL_DATADIR}/neuropod/contract_suite/neuropod/testing")
 install(DIRECTORY source/neuropod/testing/contract_suite DESTINATION "${suite}"
         PATTERN CMakeLists.txt EXCLUDE PATTERN echo_fixtures.cmake EXCLUDE)
-install(FILES source/neuropod/testing/package_on_disk.hh source/neuropod/testing/package_on_disk.cc
+install(FILES source/neuropod/testing/error_of.hh source/neuropod/testing/package_on_disk.hh
+              source/neuropod/testing/package_on_disk.cc
         DESTINATION "${suite}")

@@ -8,6 +8,7 @@
 
 #include "neuropod/core/generic_tensor.hh"
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
+#include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
 
 namespace neuropod {
@@ -36,17 +37,6 @@ class NeuropodTest : public ::testing::Test {
     auto tensor = model.allocate_tensor<float>({int64_t(values.size())});
     tensor->copy_from(values);
     return tensor;
-  }
-
-  template <typename Call>
-  static Error error_of(Call&& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "no error";
-    return Error(ErrorCode::kUnavailable, "no error");
   }
 
   PackageOnDisk doubling_{one_input_config(), kDoubling};

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
 
 namespace neuropod {
@@ -70,17 +71,6 @@ class SwappableNeuropodTest : public ::testing::Test {
     const int64_t mark = number(*outputs, "first_mark");
     const bool right = y == std::vector<float>{2, 4} && mark == number(*outputs, "last_mark");
     return right ? mark : 0;
-  }
-
-  template <typename Call>
-  static Error error_of(Call&& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "no error";
-    return Error(ErrorCode::kUnavailable, "no error");
   }
 
   PackageOnDisk first_{marked_config("first"), marked_model(kScaled, 1)};

@@ -11,6 +11,7 @@
 #include "neuropod/backends/neuropod_backend.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/base/shared_library.hh"
+#include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
 
 namespace neuropod {
@@ -37,17 +38,6 @@ std::unique_ptr<NeuropodBackend> load(const std::string& platform,
   const PackageOnDisk package(
       one_input_config(R"("platform_version_semver": ")" + range + R"(", )", platform));
   return load_backend(package.path(), overrides, options);
-}
-
-template <typename Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorCode::kUnavailable, "no error");
 }
 
 class BackendRegistrationTest : public ::testing::Test {

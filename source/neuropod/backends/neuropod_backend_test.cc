@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "neuropod/core/generic_tensor.hh"
+#include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
 
 namespace neuropod {
@@ -66,17 +67,6 @@ class NeuropodBackendTest : public ::testing::Test {
         backend_->get_tensor_allocator()->allocate_tensor<float>({int64_t(values.size())});
     tensor->copy_from(values);
     return tensor;
-  }
-
-  template <typename Call>
-  Error error_of(Call&& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "no error";
-    return Error(ErrorCode::kUnavailable, "no error");
   }
 
   Error error_of_infer() {

@@ -9,6 +9,7 @@
 
 #include "neuropod/neuropod.hh"
 #include "neuropod/testing/contract_suite/fixtures.hh"
+#include "neuropod/testing/error_of.hh"
 
 namespace neuropod {
 
@@ -50,18 +51,6 @@ class Contract : public ::testing::Test {
   /// A float32 output's content, wherever the output is.
   static std::vector<float> values(const NeuropodValueMap& outputs, const std::string& name);
   static std::vector<std::string> texts(const NeuropodValueMap& outputs, const std::string& name);
-
-  /// The error that `call` throws; a failure if there is none.
-  template <typename Call>
-  static Error error_of(Call&& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "no error";
-    return Error(ErrorCode::kUnavailable, "no error");
-  }
 
  private:
   bool declared(const std::string& key, bool present);
