@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from neuropod.options import Path
+from neuropod.problem_api import shape_text, spec_dict
 
 if TYPE_CHECKING:
     from neuropod._native import BackendLoadSpec, Model
@@ -47,7 +48,6 @@ def describe(
     model: "Model", path: Path, overrides: "Sequence[BackendLoadSpec]"
 ) -> ModelDescription:
     """Describes a model that was opened from `path`."""
-    from neuropod.problem_api import spec_dict
 
     return ModelDescription(
         name=model.get_name(),
@@ -109,7 +109,7 @@ def _rows(description: ModelDescription) -> list[tuple[str, ...]]:
             (
                 plain(spec["name"]),
                 spec["dtype"],
-                _shape(spec["shape"]),
+                plain(shape_text(spec["shape"])),
                 "optional" if spec.get("optional") else "",
             )
             for spec in specs[:_SHOWN_SPECS]
@@ -120,11 +120,6 @@ def _rows(description: ModelDescription) -> list[tuple[str, ...]]:
             (side if i == 0 else "", *row) for i, row in enumerate(shown or [("none", "", "", "")])
         ]
     return rows
-
-
-def _shape(sizes: Sequence[Any]) -> str:
-    words = ["any" if size is None else plain(str(size)) for size in sizes]
-    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
 
 def plain(text: str) -> str:

@@ -13,7 +13,7 @@ assert detection.is_fulfilled_by(ProblemAPI.from_package("detector.neuropod"))
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -163,3 +163,9 @@ def spec_dict(spec: "TensorSpec") -> Spec:
     if spec.optional:
         result["optional"] = True
     return result
+
+
+def shape_text(shape: Sequence[Any]) -> str:
+    """`(batch, 3, any)`; `()` is a single value."""
+    words = ["any" if size is None else str(size) for size in shape]
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"

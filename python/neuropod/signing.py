@@ -13,7 +13,6 @@ Ed25519 in PEM files, those of the `openssl` program included. `docs/signatures.
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -135,18 +134,14 @@ def _write_new(path: Path, text: str, mode: int) -> None:
 
 def _write_replacing(path: Path, content: bytes) -> None:
     """Puts a file into a folder in one step."""
-    descriptor, name = tempfile.mkstemp(prefix=".neuropod-", dir=path.parent)
-    staged = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), _PUBLIC_MODE)
-            file.flush()
-            os.fsync(file.fileno())
+    from neuropod.packaging.atomic_write import staging_folder, sync_file
+
+    with staging_folder(path) as staging:
+        staged = staging / path.name
+        staged.write_bytes(content)
+        staged.chmod(_PUBLIC_MODE)
+        sync_file(staged)
         staged.replace(path)
-    except BaseException:
-        staged.unlink()
-        raise
 
 
 def _write_into_archive(archive: Path, files: Mapping[str, bytes]) -> None:

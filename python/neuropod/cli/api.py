@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
-from neuropod.cli.spec_view import shape_text
 from neuropod.cli.writable import written_whole
 from neuropod.errors import NeuropodError
-from neuropod.problem_api import ApiDifference, ProblemAPI
+from neuropod.problem_api import ApiDifference, ProblemAPI, shape_text
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

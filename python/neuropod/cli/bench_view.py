@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neuropod.cli.output import print_table, print_text
-from neuropod.cli.spec_view import shape_text
+from neuropod.problem_api import shape_text
 
 if TYPE_CHECKING:
     from neuropod.cli.bench import BenchResult

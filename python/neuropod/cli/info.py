@@ -7,7 +7,7 @@ from neuropod.cli.backend_view import find_backend_views, install_hint, serving_
 from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import print_json, print_table, print_text
 from neuropod.cli.package_access import reading_package
-from neuropod.cli.spec_view import shape_text, spec_dict
+from neuropod.problem_api import shape_text, spec_dict
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

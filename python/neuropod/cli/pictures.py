@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from neuropod.cli.exit_codes import UsageError
-from neuropod.cli.spec_view import shape_text
+from neuropod.problem_api import shape_text
 
 if TYPE_CHECKING:
     from PIL import Image

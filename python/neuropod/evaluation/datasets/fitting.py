@@ -10,6 +10,7 @@ from neuropod.evaluation.columns import Rows
 from neuropod.evaluation.errors import DataError
 from neuropod.packaging.arrays import Array
 from neuropod.packaging.dtypes import numpy_dtype
+from neuropod.problem_api import shape_text
 
 
 def fit_rows(
@@ -26,12 +27,6 @@ def fit_rows(
         fit_rows(np.asarray(row)[None], spec, first_row + index, where, batched)[0]
         for index, row in enumerate(rows)
     ]
-
-
-def shape_text(shape: Any) -> str:
-    """`(batch, 3, any)`; `()` is a single value."""
-    words = ["any" if size is None else str(size) for size in shape]
-    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
 
 def _fit(

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from neuropod.evaluation.datasets.fitting import shape_text
 from neuropod.evaluation.errors import DataError
 from neuropod.packaging.arrays import Array
 from neuropod.packaging.dtypes import numpy_dtype
+from neuropod.problem_api import shape_text
 
 _MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 _MAX_PIXEL = 255

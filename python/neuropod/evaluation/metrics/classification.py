@@ -236,6 +236,6 @@ def _texts(column: Column) -> Array:
 
 
 def _described(spec: Mapping[str, Any]) -> str:
-    from neuropod.evaluation.datasets.fitting import shape_text
+    from neuropod.problem_api import shape_text
 
     return f"{spec['name']!r} {spec['dtype']} {shape_text(spec['shape'])}"

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from neuropod.evaluation.datasets.fitting import shape_text
 from neuropod.evaluation.errors import DataError, MetricError
 from neuropod.evaluation.metrics.metric import (
     MeanScore,
@@ -20,6 +19,7 @@ from neuropod.evaluation.metrics.metric import (
 )
 from neuropod.evaluation.metrics.request import MetricRequest
 from neuropod.packaging.arrays import Array
+from neuropod.problem_api import shape_text
 
 
 class RegressionMetric(Metric):
