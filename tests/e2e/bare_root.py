@@ -33,7 +33,7 @@ class BareRoot:
         self.python = Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}").resolve()
         self.site = Path(sysconfig.get_path("platlib", vars=dict.fromkeys(
             ("base", "platbase"), sys.base_prefix)))  # fmt: skip
-        for folder in ("dev", "tmp", "work", "etc", "root"):
+        for folder in ("dev", "tmp", "home", "etc", "root"):
             (root / folder).mkdir(parents=True)
         (root / "tmp").chmod(0o1777)
         self._make_devices()
@@ -60,7 +60,7 @@ class BareRoot:
         return sorted(added)
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a program of the root, in its folder /work, with `environment` and little else."""
+        """Runs a program of the root, in its folder /home, with `environment` and little else."""
         prefix = [] if os.geteuid() == 0 else [_find("unshare"), "--map-root-user"]
         inside = {"PATH": str(self.python.parent), "HOME": "/root", "LC_ALL": "C.UTF-8"}
         return subprocess.run(
@@ -114,8 +114,8 @@ class BareRoot:
                 _link(library.resolve(), self.path(library))
 
 
-# Runs its arguments as a program in /work; there is no shell to do it.
-_START = "import os, sys; os.chdir('/work'); os.execvp(sys.argv[1], sys.argv[1:])"
+# Runs its arguments as a program in /home; there is no shell to do it.
+_START = "import os, sys; os.chdir('/home'); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 def _find(program: str) -> str:

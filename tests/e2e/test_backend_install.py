@@ -18,37 +18,11 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from addition_programs import PACKAGE, RUN
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-
-PACKAGE = """
-import torch
-from neuropod.packagers import create_torchscript_neuropod
-
-class Addition(torch.nn.Module):
-    def forward(self, x, y):
-        return {"out": x + y}
-
-spec = lambda name: {"name": name, "dtype": "float32", "shape": ("batch",)}
-create_torchscript_neuropod(
-    neuropod_path="addition.neuropod",
-    model_name="addition",
-    module=torch.jit.script(Addition()),
-    input_spec=[spec("x"), spec("y")],
-    output_spec=[spec("out")],
-)
-"""
-
-RUN = """
-import numpy as np
-from neuropod import load_neuropod
-
-with load_neuropod("addition.neuropod") as model:
-    x = np.arange(3, dtype="float32")
-    print(model.infer({"x": x, "y": x})["out"].tolist())
-"""
 
 
 class NewEnvironment:

@@ -17,9 +17,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from addition_programs import PACKAGE_WITH_TEST_DATA, RUN
 from bare_root import BareRoot
 from packaging.requirements import Requirement
-from wheel_programs import ECHO, EVERYDAY, PACKAGE, PROGRAM, RUN
+from wheel_programs import ECHO, EVERYDAY, PROGRAM
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,7 @@ def torch_root(bare_root: BareRoot, wheels: dict[str, Path]) -> BareRoot:
     """The same with torch, the TorchScript plug-in's wheel and a package made in there."""
     bare_root.add_distributions(["torch"])
     install(bare_root, wheels["neuropod_backend_torchscript"])
-    python(bare_root, PACKAGE)
+    python(bare_root, PACKAGE_WITH_TEST_DATA)
     return bare_root
 
 
@@ -69,7 +70,7 @@ def run(root: BareRoot, *command: str) -> str:
 
 def python(root: BareRoot, code: str) -> str:
     """Runs a file: TorchScript reads the source of what it compiles."""
-    root.path("/work/program.py").write_text(code)
+    root.path("/home/program.py").write_text(code)
     return run(root, str(root.python), "program.py")
 
 
@@ -160,11 +161,11 @@ def test_the_core_alone_runs_without_a_framework(bare_root: BareRoot) -> None:
 
 
 def test_packages_are_evaluated_and_compared(bare_root: BareRoot) -> None:
-    package = bare_root.path("/work/echo.neuropod")
+    package = bare_root.path("/home/echo.neuropod")
     if not package.exists():
         python(bare_root, ECHO)
     shutil.copytree(package, package.with_name("same.neuropod"))
-    bare_root.path("/work/data.csv").write_text("x,right\n1,1\n2,4\n")
+    bare_root.path("/home/data.csv").write_text("x,right\n1,1\n2,4\n")
     options = (
         "echo.neuropod",
         "same.neuropod",
@@ -176,7 +177,7 @@ def test_packages_are_evaluated_and_compared(bare_root: BareRoot) -> None:
     )
     found = json.loads(run(bare_root, "neuropod", "evaluate", *options, "-m", "mae"))
     assert [package["metrics"]["mae"]["value"] for package in found["packages"]] == [1, 1]
-    assert "<svg" in bare_root.path("/work/page.html").read_text(encoding="utf-8")
+    assert "<svg" in bare_root.path("/home/page.html").read_text(encoding="utf-8")
     assert json.loads(run(bare_root, "neuropod", "compare", *options))["agrees"]
 
 
@@ -204,7 +205,7 @@ def test_evaluation_is_a_gate(bare_root: BareRoot) -> None:
         '{"op": "identity", "input": "x"}', '{"op": "sum", "inputs": ["x", "x"]}'
     )
     python(bare_root, code)
-    bare_root.path("/work/gate.csv").write_text("x,right\n1,1\n2,2\n")
+    bare_root.path("/home/gate.csv").write_text("x,right\n1,1\n2,2\n")
     options = ("--data", "gate.csv", "-m", "mae", "--baseline", "base.neuropod")
     python(bare_root, ECHO.replace("echo.neuropod", "base.neuropod"))
     done = bare_root.run("neuropod", "evaluate", "half.neuropod", *options)
@@ -223,7 +224,7 @@ def test_the_command_line_runs_it(torch_root: BareRoot) -> None:
     assert plugin["source"] == "beside the library"
     info = json.loads(run(torch_root, "neuropod", "info", "addition.neuropod", "--json"))
     assert info["platform"] == "torchscript"
-    torch_root.path("/work/inputs.json").write_text('{"x": [1, 2], "y": [3, 4]}')
+    torch_root.path("/home/inputs.json").write_text('{"x": [1, 2], "y": [3, 4]}')
     printed = run(torch_root, "neuropod", "run", "addition.neuropod", "-i", "inputs.json", "--json")
     assert json.loads(printed)["outputs"]["out"]["data"] == [4.0, 6.0]
 
@@ -252,7 +253,7 @@ def test_a_cpp_program_finds_the_wheels_plug_in(torch_root: BareRoot, tmp_path: 
     library = prefix / "lib" / "libneuropod.so.1"
     run_here(["g++", "-std=c++17", tmp_path / "main.cc", f"-I{prefix}/include", library,
               f"-Wl,-rpath,{library.parent}", "-o", program])  # fmt: skip
-    assert run_here([program, torch_root.path("/work/addition.neuropod")]) == "4\n"
+    assert run_here([program, torch_root.path("/home/addition.neuropod")]) == "4\n"
 
 
 def test_another_build_of_the_framework_is_refused(torch_root: BareRoot) -> None:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from addition_programs import PACKAGE_WITH_TEST_DATA
 
 pytestmark = pytest.mark.slow
 
@@ -37,28 +38,14 @@ with load_neuropod("addition.neuropod") as model:
 '
 """
 
-PACKAGE = """
+PACKAGE = (
+    PACKAGE_WITH_TEST_DATA
+    + """
 import numpy as np
-import torch
-from neuropod.packagers import create_torchscript_neuropod
-
-class Addition(torch.nn.Module):
-    def forward(self, x, y):
-        return {"out": x + y}
-
 x = np.arange(3, dtype="float32")
-spec = lambda name: {"name": name, "dtype": "float32", "shape": ("batch",)}
-create_torchscript_neuropod(
-    neuropod_path="addition.neuropod",
-    model_name="addition",
-    module=torch.jit.script(Addition()),
-    input_spec=[spec("x"), spec("y")],
-    output_spec=[spec("out")],
-    test_input_data={"x": x, "y": x},
-    test_expected_out={"out": 2 * x},
-)
 np.savez("x.npz", x=x, y=x)
 """
+)
 
 
 def isolation() -> list[str]:

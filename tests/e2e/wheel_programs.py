@@ -1,34 +1,5 @@
 """Programs that run against the installed wheels."""
 
-PACKAGE = """
-import torch
-from neuropod.packagers import create_torchscript_neuropod
-
-class Addition(torch.nn.Module):
-    def forward(self, x, y):
-        return {"out": x + y}
-
-spec = lambda name: {"name": name, "dtype": "float32", "shape": ("batch",)}
-create_torchscript_neuropod(
-    neuropod_path="addition.neuropod",
-    model_name="addition",
-    module=torch.jit.script(Addition()),
-    input_spec=[spec("x"), spec("y")],
-    output_spec=[spec("out")],
-    test_input_data={"x": torch.ones(2).numpy(), "y": torch.ones(2).numpy()},
-    test_expected_out={"out": 2 * torch.ones(2).numpy()},
-)
-"""
-
-RUN = """
-import numpy as np
-from neuropod import load_neuropod
-
-with load_neuropod("addition.neuropod") as model:
-    x = np.arange(3, dtype="float32")
-    print(model.infer({"x": x, "y": x})["out"].tolist())
-"""
-
 ECHO = """
 import json, pathlib
 import numpy as np
