@@ -180,7 +180,7 @@ def library_version() -> str:
 def library_path() -> str:
     """The file that the native library was loaded from."""
 
-ABI_VERSION: str = "2"
+ABI_VERSION: str = "3"
 
 def read_config(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> dict[str, Any]:
     """

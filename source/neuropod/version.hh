@@ -9,7 +9,7 @@
 /// Version of the binary interface between the core and its plug-ins. It changes whenever a plug-in
 /// built before the change would misbehave after it: a class layout, a virtual function, the
 /// meaning of a call. A plug-in of another ABI is never opened.
-#define NEUROPOD_ABI_VERSION "2"
+#define NEUROPOD_ABI_VERSION "3"
 
 namespace neuropod {
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <new>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,22 +21,22 @@ namespace neuropod {
 namespace {
 
 // The exception in flight as an Error that names the model. `foreign`: the code of exceptions that
-// aren't ours, which are the framework's.
+// aren't ours, which are the framework's. An empty context names nothing.
 Error current_error(const std::string& context, ErrorCode foreign) {
+  const std::string before = context.empty() ? "" : context + ": ";
   try {
     throw;
   } catch (const Error& error) {
-    return error.with_context(context);
+    return context.empty() ? error : error.with_context(context);
   } catch (const std::bad_alloc&) {
     return Error(ErrorCode::kOutOfMemory,
-                 fmt::format("{}: the system has no memory left; smaller or fewer inputs need less",
-                             context));
+                 before + "the system has no memory left; smaller or fewer inputs need less");
   } catch (const std::exception& exception) {
-    return Error(foreign, fmt::format("{}: {}", context, exception.what()));
+    return Error(foreign, before + exception.what());
   } catch (const abi::__forced_unwind&) {
     throw;  // the thread is being cancelled: not an error of the model
   } catch (...) {
-    return Error(foreign, fmt::format("{}: an exception of an unknown type was thrown", context));
+    return Error(foreign, before + "an exception of an unknown type was thrown");
   }
 }
 
@@ -219,12 +220,41 @@ void NeuropodBackend::reset() {
                     "calls (\"stateful\": true in config.json)",
                     rep_->context));
   }
-  std::lock_guard lock(rep_->mutex);
+  std::unique_lock lock(rep_->mutex, std::defer_lock);
+  if (!takes_turns()) lock.lock();
   if (!rep_->loaded) return;
   try {
     reset_internal();
   } catch (...) {
     throw current_error(fmt::format("can't reset {}", rep_->context), ErrorCode::kLoadFailed);
+  }
+}
+
+std::vector<WorkerInfo> NeuropodBackend::workers() const { return {}; }
+
+int NeuropodBackend::concurrency() const {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+const std::vector<std::string>& NeuropodBackend::inputs_with_defaults() const noexcept {
+  return rep_->inputs_with_defaults;
+}
+
+std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_bound(
+    const BoundInputs& inputs, const std::vector<std::string>& requested_outputs) {
+  std::unique_lock<std::mutex> turn;
+  if (model_config_->stateful) turn = std::unique_lock(rep_->mutex);
+  internal::CallMeter unmeasured(nullptr);
+  BoundInputs sealed(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) sealed.set(i, inputs[i]);
+  std::vector<std::shared_ptr<NeuropodValue>> moved;
+  try {
+    seal_inputs(&sealed, &moved, &unmeasured);
+    std::unique_ptr<NeuropodValueMap> outputs = infer_internal(sealed, requested_outputs);
+    if (outputs == nullptr) throw_error(ErrorCode::kModelError, "the backend returned no outputs");
+    return outputs;
+  } catch (...) {
+    throw current_error("", ErrorCode::kModelError);
   }
 }
 
@@ -253,7 +283,7 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_measured(
                 fmt::format("{} isn't loaded; call load_model() before infer()", rep_->context));
   }
   std::unique_lock<std::mutex> turn;
-  if (model_config_->stateful) {
+  if (model_config_->stateful && !takes_turns()) {
     turn = std::unique_lock(rep_->mutex);
     meter->restart();
   }

@@ -8,6 +8,7 @@
 
 #include "neuropod/backends/model_stats.hh"
 #include "neuropod/backends/tensor_allocator.hh"
+#include "neuropod/backends/worker_info.hh"
 #include "neuropod/base/visibility.hh"
 #include "neuropod/internal/backend_registration.hh"
 #include "neuropod/internal/config_utils.hh"
@@ -63,6 +64,21 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// times, bytes. Any thread may ask at any time; calls under way are not held up.
   ModelStats stats() const;
 
+  /// The processes that run this model; none if it runs in this one.
+  virtual std::vector<WorkerInfo> workers() const;
+
+  /// Calls that make sense at once: those of all workers together; for a model in this process, the
+  /// CPUs.
+  virtual int concurrency() const;
+
+  /// For workers, whose host has checked the call: brings the inputs to their devices and runs the
+  /// model. What it throws doesn't name the model. Not counted in stats().
+  std::unique_ptr<NeuropodValueMap> infer_bound(const BoundInputs& inputs,
+                                                const std::vector<std::string>& requested_outputs);
+
+  /// Inputs that may be left out because the model has a default for them; known once it is loaded.
+  const std::vector<std::string>& inputs_with_defaults() const noexcept;
+
   /// For bindings: counts a call that failed before it came to infer(), which counts the others.
   void count_failed_call(ErrorCode code) const noexcept;
 
@@ -88,6 +104,10 @@ class NEUROPOD_EXPORT NeuropodBackend {
 
   /// Forgets the state. Default: load_model_internal() once more.
   virtual void reset_internal();
+
+  /// True if infer_internal() runs the calls of a stateful model one after the other by itself, and
+  /// reset_internal() takes its turn among them. Default: no.
+  virtual bool takes_turns() const { return false; }
 
   /// True if tensors and the model can be on `device`. Default: the CPU only.
   virtual bool has_device(NeuropodDevice device) const;

@@ -20,6 +20,7 @@ class GenericNeuropodTensor : public TypedNeuropodTensor<T> {
   ~GenericNeuropodTensor() override {
     if (deleter_) deleter_(memory_);
   }
+  bool held_elsewhere() const override { return false; }  // what holds it holds the tensor itself
 
  private:
   T* const memory_;

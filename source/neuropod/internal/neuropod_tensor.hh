@@ -69,6 +69,10 @@ class NEUROPOD_EXPORT NeuropodTensor : public NeuropodValue {
   /// be seen by anybody else. False when in doubt.
   virtual bool sole_owner() const { return false; }
 
+  /// True when somebody besides this tensor may refer to its memory, wherever that came from; true
+  /// when in doubt. So a worker learns whether a model has kept an input.
+  virtual bool held_elsewhere() const { return true; }
+
   /// The framework's own tensor, if this tensor is an implementation that knows `key`; null
   /// otherwise. Each implementation has a key of its own (the address of a static), which makes the
   /// question "is this one of mine?" one comparison.

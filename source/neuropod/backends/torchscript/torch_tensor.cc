@@ -48,6 +48,11 @@ bool is_sole_owner(const c10::IValue& value) noexcept {
          tensor.storage().allocator() != nullptr;
 }
 
+bool is_held_elsewhere(const c10::IValue& value) noexcept {
+  const at::Tensor& tensor = value.toTensor();
+  return tensor.use_count() != 1 || !tensor.has_storage() || tensor.storage().use_count() != 1;
+}
+
 TorchNeuropodTensor<std::string>::TorchNeuropodTensor(std::vector<int64_t> dims)
     : TypedNeuropodTensor<std::string>(std::move(dims)),
       value_(empty_strings(get_num_elements())) {}

@@ -29,6 +29,9 @@ at::Tensor wrap_memory(const std::vector<int64_t>& dims, TensorType type, void* 
 /// that was lent to torch may be seen by whoever lent it.)
 bool is_sole_owner(const c10::IValue& tensor) noexcept;
 
+/// True unless the IValue holds the only reference to its tensor and to the tensor's storage.
+bool is_held_elsewhere(const c10::IValue& tensor) noexcept;
+
 /// A tensor whose memory is that of an at::Tensor, dense and row-major. The at::Tensor keeps the
 /// memory alive, so one that aliases a model's input outlives that input.
 template <typename T>
@@ -49,6 +52,7 @@ class TorchNeuropodTensor : public TypedNeuropodTensor<T> {
 
   std::shared_ptr<NeuropodTensor> to(NeuropodDevice device) override;
   bool sole_owner() const override { return is_sole_owner(value_); }
+  bool held_elsewhere() const override { return is_held_elsewhere(value_); }
   void* native_tensor(const void* key) noexcept override {
     return key == &kTorchTensorKey ? &value_ : nullptr;
   }
