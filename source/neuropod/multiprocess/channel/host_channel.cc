@@ -1,0 +1,264 @@
+#include "neuropod/multiprocess/channel/host_channel.hh"
+
+#include <sched.h>
+
+#include <array>
+#include <bit>
+#include <new>
+#include <utility>
+
+#include "neuropod/base/tick_clock.hh"
+#include "neuropod/multiprocess/channel/futex.hh"
+
+namespace neuropod::multiprocess {
+namespace {
+
+constexpr auto kSlice = std::chrono::milliseconds(50);
+// Nobody wakes us when the worker retires a slot.
+constexpr auto kLookForRetired = std::chrono::milliseconds(5);
+constexpr uint32_t kSpinsBetweenClocks = 256;
+constexpr uint32_t kSpinsBetweenQuestions = 1 << 16;
+static_assert(kNumSlots == 64, "sets of slots are 64-bit masks");
+
+constexpr uint64_t bit(uint32_t slot) { return uint64_t{1} << slot; }
+
+bool move(CallSlot& slot, CallState from, CallState to) {
+  return slot.state.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+}
+
+uint32_t word(CallState state) { return static_cast<uint32_t>(state); }
+
+}  // namespace
+
+// Everything the host believes; nothing of it lies in shared memory.
+struct HostChannel::State {
+  explicit State(RuntimeOptions::Spin spin) : policy(SpinPolicy::Side::kHost, spin) {}
+
+  SpinPolicy policy;
+  std::atomic<uint64_t> free{~uint64_t{0}};
+  std::atomic<uint64_t> given_up{
+      0};  // withdrawn or abandoned; free once the worker has retired them
+  std::array<std::atomic<uint64_t>, kNumSlots> uses{};
+  std::array<std::atomic<bool>, kNumSlots> worker_slept{};  // when the call was submitted
+  std::atomic<bool> lost{false};
+
+  // For wait_for_slot().
+  std::atomic<uint32_t> freed{0};
+  std::atomic<uint32_t> waiting{0};
+
+  std::mutex mutex;
+  std::vector<uint64_t> unreleased;  // outputs for which the queue had no room; guarded by `mutex`
+  std::atomic<bool> has_unreleased{false};
+
+  void tell_waiting() {
+    freed.fetch_add(1, std::memory_order_seq_cst);
+    if (waiting.load(std::memory_order_seq_cst) != 0) futex_wake(&freed, kNumSlots);
+  }
+};
+
+HostChannel::HostChannel(std::shared_ptr<Arena> arena, RuntimeOptions::Spin spin)
+    : arena_(std::move(arena)),
+      layout_(new (arena_->data()) ChannelLayout),
+      state_(std::make_unique<State>(spin)) {
+  layout_->submitted.clear();
+  layout_->released_outputs.clear();
+  layout_->released_inputs.clear();
+  layout_->host.cpu.store(~uint32_t{0});
+  layout_->worker.cpu.store(~uint32_t{0});
+  layout_->num_slots.store(kNumSlots);
+  layout_->version.store(kChannelVersion);
+  layout_->magic.store(kChannelMagic, std::memory_order_release);
+}
+
+HostChannel::~HostChannel() = default;
+
+std::optional<uint32_t> HostChannel::acquire() {
+  State& state = *state_;
+  if (state.lost.load(std::memory_order_relaxed)) return std::nullopt;
+  for (uint64_t given_up = state.given_up.load(std::memory_order_acquire); given_up != 0;
+       given_up &= given_up - 1) {
+    const auto index = static_cast<uint32_t>(std::countr_zero(given_up));
+    if (slot(index).state.load(std::memory_order_acquire) != CallState::kRetired) continue;
+    if ((state.given_up.fetch_and(~bit(index), std::memory_order_acq_rel) & bit(index)) == 0)
+      continue;
+    state.uses[index].fetch_add(1, std::memory_order_release);
+    slot(index).state.store(CallState::kFree, std::memory_order_relaxed);
+    state.free.fetch_or(bit(index), std::memory_order_acq_rel);
+  }
+  uint64_t free = state.free.load(std::memory_order_acquire);
+  while (free != 0) {
+    const auto index = static_cast<uint32_t>(std::countr_zero(free));
+    if (!state.free.compare_exchange_weak(free, free & ~bit(index), std::memory_order_acq_rel)) {
+      continue;
+    }
+    slot(index).state.store(CallState::kFilling, std::memory_order_relaxed);
+    return index;
+  }
+  return std::nullopt;
+}
+
+void HostChannel::wait_for_slot(Clock::time_point until) {
+  State& state = *state_;
+  const uint32_t seen = state.freed.load(std::memory_order_seq_cst);
+  state.waiting.fetch_add(1, std::memory_order_seq_cst);
+  if (state.free.load(std::memory_order_seq_cst) == 0 && !lost()) {
+    futex_wait(&state.freed, seen, std::min(until, Clock::now() + kLookForRetired));
+  }
+  state.waiting.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void HostChannel::submit(uint32_t index, CallKind kind) {
+  CallSlot& slot = this->slot(index);
+  slot.kind.store(static_cast<uint32_t>(kind), std::memory_order_relaxed);
+  slot.sleeping.store(0, std::memory_order_relaxed);
+  slot.started_at.store(0, std::memory_order_relaxed);
+  slot.finished_at.store(0, std::memory_order_relaxed);
+  slot.submitted_at.store(TickClock::now(), std::memory_order_relaxed);
+  slot.state.store(CallState::kSubmitted, std::memory_order_seq_cst);
+  // Only a worker that writes where it mustn't can make it full.
+  if (!layout_->submitted.push(index)) lose();
+  layout_->host.cpu.store(static_cast<uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
+  EventCount& submissions = layout_->submissions;
+  submissions.events.fetch_add(1, std::memory_order_seq_cst);
+  const bool sleeps = submissions.sleepers.load(std::memory_order_seq_cst) != 0;
+  state_->worker_slept[index].store(sleeps, std::memory_order_relaxed);
+  if (sleeps) futex_wake(&submissions.events, 1);
+  if (state_->lost.load(std::memory_order_seq_cst)) {
+    move(slot, CallState::kSubmitted, CallState::kLostWaiting);
+  }
+  if (state_->has_unreleased.load(std::memory_order_relaxed)) {
+    std::lock_guard lock(state_->mutex);
+    std::vector<uint64_t>& unreleased = state_->unreleased;
+    while (!unreleased.empty() && layout_->released_outputs.push(unreleased.back())) {
+      unreleased.pop_back();
+    }
+    state_->has_unreleased.store(!unreleased.empty(), std::memory_order_relaxed);
+  }
+}
+
+HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time_point> until,
+                                       bool (*interrupted)(void*), void* context) {
+  CallSlot& slot = this->slot(index);
+  const auto end_of = [&](CallState now) -> std::optional<Outcome> {
+    switch (now) {
+      case CallState::kDone:
+        return Outcome::kDone;
+      case CallState::kWithdrawn:
+      case CallState::kRetired:
+        // Not before this thread has seen it: from now on the slot can be handed out again.
+        state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
+        return Outcome::kWithdrawn;
+      case CallState::kLostWaiting:
+        return Outcome::kLostWaiting;
+      case CallState::kLostStarted:
+        return Outcome::kLostStarted;
+      default:  // not yet, or nonsense
+        return std::nullopt;
+    }
+  };
+
+  const uint64_t begin = TickClock::now();
+  {
+    SpinPolicy::Wait spinning(state_->policy, layout_->host, layout_->worker,
+                              state_->worker_slept[index].load(std::memory_order_relaxed));
+    uint32_t spins = 0;
+    do {
+      const CallState now = slot.state.load(std::memory_order_acquire);
+      if (const auto outcome = end_of(now)) {
+        spinning.succeeded();
+        state_->policy.took(TickClock::now() - begin);
+        return *outcome;
+      }
+      if (++spins % kSpinsBetweenClocks == 0) {
+        if (until && Clock::now() >= *until) return Outcome::kLate;
+        if (spins % kSpinsBetweenQuestions == 0 && interrupted != nullptr && interrupted(context)) {
+          return Outcome::kInterrupted;
+        }
+      }
+    } while (spinning.spin());
+  }
+
+  for (;;) {
+    slot.sleeping.store(1, std::memory_order_seq_cst);
+    const CallState now = slot.state.load(std::memory_order_seq_cst);
+    if (const auto outcome = end_of(now)) {
+      slot.sleeping.store(0, std::memory_order_relaxed);
+      state_->policy.took(TickClock::now() - begin);
+      return *outcome;
+    }
+    std::optional<Clock::time_point> wake_at = until;
+    if (until || interrupted != nullptr) {
+      const Clock::time_point time = Clock::now();
+      if (until && time >= *until) return Outcome::kLate;
+      if (interrupted != nullptr && (!until || *until > time + kSlice)) wake_at = time + kSlice;
+    }
+    futex_wait(&slot.state, word(now), wake_at);
+    if (interrupted != nullptr && interrupted(context)) {
+      if (const auto outcome = end_of(slot.state.load(std::memory_order_seq_cst))) return *outcome;
+      return Outcome::kInterrupted;
+    }
+  }
+}
+
+bool HostChannel::withdraw(uint32_t index) {
+  if (!move(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
+  state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
+  return true;
+}
+
+bool HostChannel::abandon(uint32_t index) {
+  if (!move(slot(index), CallState::kRunning, CallState::kAbandoned)) return false;
+  state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
+  return true;
+}
+
+bool HostChannel::cancel(uint32_t index) {
+  if (!move(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
+  futex_wake(&slot(index).state, 1);
+  return true;
+}
+
+uint64_t HostChannel::use_of(uint32_t index) const noexcept {
+  return state_->uses[index].load(std::memory_order_acquire);
+}
+
+bool HostChannel::is_finished(uint32_t index, uint64_t use) const noexcept {
+  const CallState now = slot(index).state.load(std::memory_order_acquire);
+  return use_of(index) != use || now == CallState::kRetired || now == CallState::kLostWaiting ||
+         now == CallState::kLostStarted;
+}
+
+void HostChannel::release(uint32_t index) {
+  state_->uses[index].fetch_add(1, std::memory_order_release);
+  slot(index).state.store(CallState::kFree, std::memory_order_relaxed);
+  state_->free.fetch_or(bit(index), std::memory_order_seq_cst);
+  if (state_->waiting.load(std::memory_order_seq_cst) != 0) state_->tell_waiting();
+}
+
+void HostChannel::release_output(uint64_t offset) {
+  if (lost() || layout_->released_outputs.push(offset)) return;
+  std::lock_guard lock(state_->mutex);
+  state_->unreleased.push_back(offset);
+  state_->has_unreleased.store(true, std::memory_order_relaxed);
+}
+
+void HostChannel::lose() {
+  state_->lost.store(true, std::memory_order_seq_cst);
+  for (CallSlot& slot : layout_->slots) {
+    if (move(slot, CallState::kSubmitted, CallState::kLostWaiting) ||
+        move(slot, CallState::kWithdrawn, CallState::kLostWaiting) ||
+        move(slot, CallState::kRunning, CallState::kLostStarted) ||
+        move(slot, CallState::kAbandoned, CallState::kLostStarted)) {
+      futex_wake(&slot.state, 1);
+    }
+  }
+  state_->tell_waiting();
+}
+
+bool HostChannel::lost() const noexcept { return state_->lost.load(std::memory_order_seq_cst); }
+
+uint32_t HostChannel::calls_in_flight() const noexcept {
+  return static_cast<uint32_t>(std::popcount(~state_->free.load(std::memory_order_relaxed)));
+}
+
+}  // namespace neuropod::multiprocess

@@ -1,0 +1,141 @@
+#include "neuropod/multiprocess/channel/spin_policy.hh"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "neuropod/base/tick_clock.hh"
+
+namespace neuropod::multiprocess {
+namespace {
+
+constexpr auto kMostOfHost = std::chrono::microseconds(500);
+constexpr auto kMostOfWorker = std::chrono::microseconds(20);
+constexpr auto kFirstMean = std::chrono::microseconds(50);
+constexpr uint32_t kFailuresBeforeStop = 3;
+constexpr uint32_t kTryOnceIn = 64;
+constexpr uint32_t kPausesBetweenLooks = 16;
+
+// Process-wide, as CPUs are: threads of all models that spin now.
+std::atomic<uint32_t> spinning{0};
+
+inline void pause_cpu() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+uint32_t this_cpu() noexcept { return static_cast<uint32_t>(::sched_getcpu()); }
+
+// CPUs that cgroups grant, or 0 for no limit.
+double cgroup_cpus() {
+  std::string quota;
+  double period = 0;
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
+  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double granted = 0;
+  if (v1_quota >> granted && v1_period >> period && granted > 0 && period > 0)
+    return granted / period;
+  return 0;
+}
+
+uint32_t count_cpus() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  uint32_t cpus = ::sched_getaffinity(0, sizeof set, &set) == 0
+                      ? static_cast<uint32_t>(CPU_COUNT(&set))
+                      : std::thread::hardware_concurrency();
+  try {
+    const double granted = cgroup_cpus();
+    if (granted > 0) cpus = std::min(cpus, static_cast<uint32_t>(std::max(granted, 1.0)));
+  } catch (...) {  // the files say something else than numbers
+  }
+  return std::max(cpus, uint32_t{1});
+}
+
+}  // namespace
+
+uint32_t usable_cpus() noexcept {
+  static std::atomic<uint64_t> known{0};  // seconds << 32 | CPUs
+  const auto now = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                             std::chrono::steady_clock::now().time_since_epoch())
+                                             .count()) +
+                   1;
+  const uint64_t seen = known.load(std::memory_order_relaxed);
+  if (seen >> 32 == (now & 0xffffffffU)) return static_cast<uint32_t>(seen);
+  const uint32_t cpus = count_cpus();
+  known.store((now & 0xffffffffU) << 32 | cpus, std::memory_order_relaxed);
+  return cpus;
+}
+
+SpinPolicy::SpinPolicy(Side side, RuntimeOptions::Spin spin)
+    : side_(side),
+      spin_(spin),
+      most_ticks_((TickClock::start(),
+                   TickClock::rough_ticks(side == Side::kHost ? kMostOfHost : kMostOfWorker))),
+      mean_ticks_(TickClock::rough_ticks(kFirstMean)) {}
+
+void SpinPolicy::took(uint64_t ticks) noexcept {
+  const uint64_t mean = mean_ticks_.load(std::memory_order_relaxed);
+  mean_ticks_.store(mean - mean / 8 + ticks / 8, std::memory_order_relaxed);
+}
+
+SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
+                       bool peer_was_asleep) noexcept
+    : policy_(policy), own_(own), peer_(peer) {
+  const bool always = policy.spin_ == RuntimeOptions::Spin::kAlways;
+  if (policy.spin_ == RuntimeOptions::Spin::kNever || (peer_was_asleep && !always)) return;
+  uint64_t ticks = policy.most_ticks_;
+  if (policy.side_ == Side::kHost) {
+    const uint64_t mean = policy.mean_ticks_.load(std::memory_order_relaxed);
+    ticks = std::min(ticks, mean + mean / 2);
+  }
+  if (!always) {
+    if (policy.failures_.load(std::memory_order_relaxed) >= kFailuresBeforeStop &&
+        policy.skipped_.fetch_add(1, std::memory_order_relaxed) % kTryOnceIn != kTryOnceIn - 1) {
+      return;
+    }
+    if (spinning.fetch_add(1, std::memory_order_relaxed) + 1 >= usable_cpus()) {
+      spinning.fetch_sub(1, std::memory_order_relaxed);
+      return;
+    }
+    counted_ = true;
+  }
+  own_.cpu.store(this_cpu(), std::memory_order_relaxed);
+  until_ = always ? ~uint64_t{0} : TickClock::now() + ticks;
+}
+
+SpinPolicy::Wait::~Wait() {
+  if (counted_) spinning.fetch_sub(1, std::memory_order_relaxed);
+  if (!spun_) return;
+  if (succeeded_) {
+    policy_.failures_.store(0, std::memory_order_relaxed);
+  } else {
+    policy_.failures_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+bool SpinPolicy::Wait::spin() noexcept {
+  if (until_ == 0) return false;
+  spun_ = true;
+  pause_cpu();
+  if (++pauses_ % kPausesBetweenLooks != 0) return true;
+  if (until_ == ~uint64_t{0}) return true;
+  const uint32_t cpu = this_cpu();
+  own_.cpu.store(cpu, std::memory_order_relaxed);
+  if (peer_.cpu.load(std::memory_order_relaxed) == cpu || TickClock::now() >= until_) {
+    until_ = 0;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace neuropod::multiprocess

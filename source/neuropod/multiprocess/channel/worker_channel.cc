@@ -1,0 +1,97 @@
+#include "neuropod/multiprocess/channel/worker_channel.hh"
+
+#include <sched.h>
+
+#include <limits>
+#include <utility>
+
+#include "neuropod/base/error.hh"
+#include "neuropod/base/tick_clock.hh"
+#include "neuropod/multiprocess/channel/futex.hh"
+
+namespace neuropod::multiprocess {
+namespace {
+
+bool move(CallSlot& slot, CallState from, CallState to) {
+  return slot.state.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+struct WorkerChannel::State {
+  std::atomic<bool> stopped{false};
+};
+
+WorkerChannel::WorkerChannel(std::shared_ptr<Arena> arena, RuntimeOptions::Spin)
+    : arena_(std::move(arena)),
+      layout_(reinterpret_cast<ChannelLayout*>(arena_->data())),
+      state_(std::make_unique<State>()) {
+  if (arena_->size() < sizeof(ChannelLayout) ||
+      layout_->magic.load(std::memory_order_acquire) != kChannelMagic ||
+      layout_->version.load() != kChannelVersion || layout_->num_slots.load() != kNumSlots) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "the shared memory that the host sent holds no channel of this version");
+  }
+}
+
+WorkerChannel::~WorkerChannel() = default;
+
+std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
+  const auto next = [&]() -> std::optional<uint32_t> {
+    uint32_t index = 0;
+    while (layout_->submitted.pop(&index)) {
+      if (index >= kNumSlots) continue;
+      CallSlot& slot = this->slot(index);
+      if (move(slot, CallState::kSubmitted, CallState::kRunning)) {
+        slot.started_at.store(TickClock::now(), std::memory_order_relaxed);
+        layout_->worker.cpu.store(static_cast<uint32_t>(::sched_getcpu()),
+                                  std::memory_order_relaxed);
+        return index;
+      }
+      move(slot, CallState::kWithdrawn, CallState::kRetired);
+    }
+    return std::nullopt;
+  };
+
+  EventCount& submissions = layout_->submissions;
+  while (!state_->stopped.load(std::memory_order_seq_cst)) {
+    {
+      SpinPolicy::Wait spinning(*executor, layout_->worker, layout_->host, false);
+      do {
+        if (const auto index = next()) {
+          spinning.succeeded();
+          return index;
+        }
+      } while (spinning.spin());
+    }
+    submissions.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t seen = submissions.events.load(std::memory_order_seq_cst);
+    const auto index = next();
+    if (!index && !state_->stopped.load(std::memory_order_seq_cst)) {
+      futex_wait(&submissions.events, seen, std::nullopt);
+    }
+    submissions.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    if (index) return index;
+  }
+  return std::nullopt;
+}
+
+bool WorkerChannel::finish(uint32_t index) {
+  CallSlot& slot = this->slot(index);
+  slot.finished_at.store(TickClock::now(), std::memory_order_relaxed);
+  layout_->worker.cpu.store(static_cast<uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
+  if (move(slot, CallState::kRunning, CallState::kDone)) {
+    if (slot.sleeping.load(std::memory_order_seq_cst) != 0) futex_wake(&slot.state, 1);
+    return true;
+  }
+  slot.state.store(CallState::kRetired, std::memory_order_seq_cst);
+  return false;
+}
+
+void WorkerChannel::stop() {
+  state_->stopped.store(true, std::memory_order_seq_cst);
+  layout_->submissions.events.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(&layout_->submissions.events, std::numeric_limits<int>::max());
+}
+
+}  // namespace neuropod::multiprocess
