@@ -2,7 +2,19 @@
 
 #include <utility>
 
+#include "neuropod/multiprocess/multiprocess_backend.hh"
+
 namespace neuropod {
+namespace {
+
+std::shared_ptr<NeuropodBackend> open_backend(const std::string& neuropod_path,
+                                              const std::vector<BackendLoadSpec>& overrides,
+                                              const RuntimeOptions& options) {
+  if (!options.use_ope) return load_backend(neuropod_path, overrides, options);
+  return std::make_shared<MultiprocessNeuropodBackend>(neuropod_path, overrides, options);
+}
+
+}  // namespace
 
 Neuropod::Neuropod(const std::string& neuropod_path, const RuntimeOptions& options)
     : Neuropod(neuropod_path, std::vector<BackendLoadSpec>{}, options) {}
@@ -10,7 +22,7 @@ Neuropod::Neuropod(const std::string& neuropod_path, const RuntimeOptions& optio
 Neuropod::Neuropod(const std::string& neuropod_path,
                    const std::vector<BackendLoadSpec>& backend_overrides,
                    const RuntimeOptions& options)
-    : backend_(load_backend(neuropod_path, backend_overrides, options)) {
+    : backend_(open_backend(neuropod_path, backend_overrides, options)) {
   if (options.load_model_at_construction) backend_->load_model();
 }
 
@@ -33,6 +45,10 @@ std::unique_ptr<NeuropodValueMap> Neuropod::infer(
 }
 
 void Neuropod::reset() { backend_->reset(); }
+
+std::vector<WorkerInfo> Neuropod::workers() const { return backend_->workers(); }
+
+int Neuropod::concurrency() const { return backend_->concurrency(); }
 
 ModelStats Neuropod::stats() const { return backend_->stats(); }
 

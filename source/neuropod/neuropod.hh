@@ -63,6 +63,12 @@ class NEUROPOD_EXPORT Neuropod {
   /// What the model has done since it was loaded; see ModelStats.
   ModelStats stats() const;
 
+  /// The processes that run the model (RuntimeOptions::use_ope); none if it runs in this one.
+  std::vector<WorkerInfo> workers() const;
+
+  /// Calls that make sense at once; see NeuropodBackend::concurrency().
+  int concurrency() const;
+
   /// For bindings; see NeuropodBackend::count_failed_call.
   void count_failed_call(ErrorCode code) const noexcept;
 

@@ -219,11 +219,10 @@ std::unique_ptr<NeuropodBackend> open_backend(const std::string& neuropod_path,
                                               const std::vector<BackendLoadSpec>& overrides,
                                               const RuntimeOptions& options) {
   if (options.use_ope) {
-    throw_error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("can't load '{}' with use_ope=True: running a model in a process of its "
-                    "own is not available yet; without it the model runs in this process",
-                    neuropod_path));
+    throw_error(ErrorCode::kInvalidArgument,
+                fmt::format("can't load '{}' with use_ope: load_backend() loads in this process; "
+                            "neuropod::Neuropod starts a process for the model",
+                            neuropod_path));
   }
   const std::unique_ptr<ModelConfig> config = peek_checked_config(neuropod_path, options);
   BackendFactoryFunction factory = nullptr;

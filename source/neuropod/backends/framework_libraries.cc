@@ -1,6 +1,8 @@
 #include "neuropod/backends/framework_libraries.hh"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include <fmt/format.h>
@@ -24,7 +26,26 @@ std::optional<fs::path> module_above(const BackendManifest& manifest) {
   return std::nullopt;
 }
 
+// Process-wide, because the host of a worker is: what it knows of its Python's modules.
+struct ModuleFolders {
+  std::mutex mutex;
+  std::map<std::string, std::string> by_module;
+};
+
+ModuleFolders& module_folders() {
+  static auto* const instance = new ModuleFolders;
+  return *instance;
+}
+
+std::optional<fs::path> folder_of_hosts_module(const std::string& module) {
+  std::lock_guard lock(module_folders().mutex);
+  const auto found = module_folders().by_module.find(module);
+  if (found == module_folders().by_module.end()) return std::nullopt;
+  return found->second;
+}
+
 std::optional<fs::path> module_folder(const BackendManifest& manifest) {
+  if (auto folder = folder_of_hosts_module(manifest.python_module)) return folder;
   if (const auto folder = find_host_module(manifest.python_module)) return *folder;
   return module_above(manifest);
 }
@@ -43,6 +64,11 @@ std::string describe_other_build(const BackendManifest& manifest, const std::str
 }
 
 }  // namespace
+
+void set_module_folders(const std::map<std::string, std::string>& folders) {
+  std::lock_guard lock(module_folders().mutex);
+  for (const auto& [module, folder] : folders) module_folders().by_module[module] = folder;
+}
 
 std::string locate_framework_libraries(BackendManifest* manifest) {
   if (!manifest->libraries_in_module) return "";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "neuropod/internal/backend_registration.hh"
@@ -14,5 +15,10 @@ namespace neuropod {
 /// The result says why the framework can't be used: not found, or another build than the plug-in
 /// was compiled against. Empty if it can.
 std::string locate_framework_libraries(BackendManifest* manifest);
+
+/// Adds to where modules' folders are known to be, before any other place: for a worker, which
+/// can't ask the Python of its host. Unlike a resolver it makes no other copy of a framework a
+/// conflict. Thread-safe.
+void set_module_folders(const std::map<std::string, std::string>& folders);
 
 }  // namespace neuropod

@@ -29,6 +29,8 @@ struct CallRecord {
   double sealing_seconds = 0;
   double framework_seconds = 0;
   double outputs_seconds = 0;
+  double queue_seconds = 0;  ///< of a model in a process of its own, as the next
+  double transport_seconds = 0;
 
   uint64_t input_bytes = 0;
   uint64_t output_bytes = 0;

@@ -25,6 +25,7 @@ std::atomic<size_t> next_thread_number{0};
 thread_local size_t thread_number = size_t(-1);
 
 thread_local uint64_t copied_for_next_call = 0;
+thread_local CallMeter* current_meter = nullptr;
 
 size_t this_thread_number() noexcept {
   if (thread_number == size_t(-1)) {
@@ -135,7 +136,8 @@ void ModelMetrics::end_call(size_t index, const CallFigures& figures) noexcept {
   shard.copied_bytes += figures.copied_bytes;
   if (figures.error == nullptr) {
     shard.total.add(figures.total);
-    for (size_t i = 0; i < kNumCallPhases; ++i) shard.phases[i].add(figures.phases[i]);
+    const size_t phases = figures.remote ? kNumCallPhases : kNumLocalPhases;
+    for (size_t i = 0; i < phases; ++i) shard.phases[i].add(figures.phases[i]);
   } else {
     ++shard.errors[size_t(*figures.error)];
   }
@@ -204,6 +206,8 @@ ModelStats ModelMetrics::stats() const {
   stats.sealing = latency_stats(sum->phases[size_t(CallPhase::kSealing)], rate);
   stats.framework = latency_stats(sum->phases[size_t(CallPhase::kFramework)], rate);
   stats.outputs = latency_stats(sum->phases[size_t(CallPhase::kOutputs)], rate);
+  stats.queue = latency_stats(sum->phases[size_t(CallPhase::kQueue)], rate);
+  stats.transport = latency_stats(sum->phases[size_t(CallPhase::kTransport)], rate);
   stats.input_bytes = sum->input_bytes;
   stats.output_bytes = sum->output_bytes;
   stats.copied_bytes = sum->copied_bytes;
@@ -233,6 +237,22 @@ void count_copy_for_next_call(const NeuropodTensor& tensor) noexcept {
   copied_for_next_call += tensor_bytes(tensor);
 }
 
+void report_remote_times(uint64_t queue_ticks, uint64_t run_ticks) noexcept {
+  if (current_meter == nullptr) return;
+  CallFigures& figures = current_meter->figures_;
+  figures.remote = true;
+  figures.phases[size_t(CallPhase::kQueue)] = queue_ticks;
+  figures.phases[size_t(CallPhase::kTransport)] = run_ticks;  // until the phase ends, see finish()
+}
+
+void report_copied_bytes(uint64_t bytes) noexcept {
+  if (current_meter != nullptr) current_meter->count_copy(bytes);
+}
+
+CallMeter::Scope::Scope(CallMeter* meter) noexcept
+    : outer_(std::exchange(current_meter, meter->on() ? meter : nullptr)) {}
+CallMeter::Scope::~Scope() { current_meter = outer_; }
+
 CallMeter::CallMeter(ModelMetrics* metrics) noexcept : metrics_(metrics) {
   if (metrics_ == nullptr) return;
   figures_.copied_bytes = copied_before_ = std::exchange(copied_for_next_call, 0);
@@ -250,6 +270,16 @@ CallMeter::~CallMeter() { fail(ErrorCode::kCancelled); }
 
 void CallMeter::finish(const ErrorCode* error) noexcept {
   figures_.total = TickClock::between(start_, error == nullptr ? last_ : TickClock::now());
+  if (figures_.remote) {
+    // What infer_internal() took is waiting, running there, and all that is between.
+    uint64_t& framework = figures_.phases[size_t(CallPhase::kFramework)];
+    uint64_t& queue = figures_.phases[size_t(CallPhase::kQueue)];
+    uint64_t& transport = figures_.phases[size_t(CallPhase::kTransport)];
+    queue = std::min(queue, framework);
+    const uint64_t run = std::min(transport, framework - queue);
+    transport = framework - queue - run;
+    framework = run;
+  }
   if (figures_.cpu_sampled) figures_.cpu_nanoseconds = thread_cpu_nanoseconds() - cpu_start_;
   figures_.error = error;
   metrics_->end_call(shard_, figures_);
@@ -273,6 +303,8 @@ void CallMeter::tell_observer() const noexcept {
     record.sealing_seconds = seconds(CallPhase::kSealing);
     record.framework_seconds = seconds(CallPhase::kFramework);
     record.outputs_seconds = seconds(CallPhase::kOutputs);
+    record.queue_seconds = seconds(CallPhase::kQueue);
+    record.transport_seconds = seconds(CallPhase::kTransport);
     record.input_bytes = figures_.input_bytes;
     record.output_bytes = figures_.output_bytes;
     record.copied_bytes = figures_.copied_bytes;

@@ -17,8 +17,9 @@
 namespace neuropod::internal {
 
 /// The parts of a call, in their order.
-enum class CallPhase { kChecks, kSealing, kFramework, kOutputs };
-inline constexpr size_t kNumCallPhases = 4;
+enum class CallPhase { kChecks, kSealing, kFramework, kOutputs, kQueue, kTransport };
+inline constexpr size_t kNumCallPhases = 6;
+inline constexpr size_t kNumLocalPhases = 4;  // the first; the others are those of workers' calls
 
 /// What was measured of one call. Times in ticks.
 struct CallFigures {
@@ -27,6 +28,7 @@ struct CallFigures {
   uint64_t input_bytes = 0;
   uint64_t output_bytes = 0;
   uint64_t copied_bytes = 0;
+  bool remote = false;  // a worker ran it: kQueue and kTransport were measured
   bool cpu_sampled = false;
   uint64_t cpu_nanoseconds = 0;
   const ErrorCode* error = nullptr;  // null: succeeded
@@ -120,6 +122,13 @@ inline uint64_t tensor_bytes(const NeuropodTensor& tensor) noexcept {
 /// copied to make it. Only for models that collect metrics.
 NEUROPOD_EXPORT void count_copy_for_next_call(const NeuropodTensor& tensor) noexcept;
 
+/// For what runs a call in a worker, on the thread of the call: what of the time in
+/// infer_internal() went into waiting for the worker and into running the model there; the rest is
+/// transport.
+void report_remote_times(uint64_t queue_ticks, uint64_t run_ticks) noexcept;
+/// The same: bytes of inputs that had to be copied to where the worker sees them.
+void report_copied_bytes(uint64_t bytes) noexcept;
+
 /// Measures one call, on its stack. Null metrics: does nothing.
 class CallMeter {
  public:
@@ -147,6 +156,17 @@ class CallMeter {
     last_ = now;
   }
 
+  /// While it lives, report_remote_times() on this thread is about this call.
+  class Scope {
+   public:
+    explicit Scope(CallMeter* meter) noexcept;
+    ~Scope();
+    Scope(const Scope&) = delete;
+
+   private:
+    CallMeter* const outer_;
+  };
+
   void succeed() noexcept {
     if (metrics_ != nullptr) finish(nullptr);
   }
@@ -166,8 +186,10 @@ class CallMeter {
   void count_copy(const NeuropodTensor& tensor) noexcept {
     figures_.copied_bytes += tensor_bytes(tensor);
   }
+  void count_copy(uint64_t bytes) noexcept { figures_.copied_bytes += bytes; }
 
  private:
+  friend void report_remote_times(uint64_t queue_ticks, uint64_t run_ticks) noexcept;
   void finish(const ErrorCode* error) noexcept;
   void tell_observer() const noexcept;
 

@@ -45,6 +45,13 @@ struct ModelStats {
   LatencyStats framework;  ///< the plug-in and its framework
   LatencyStats outputs;    ///< filtering and checking the outputs
 
+  // Of a model in a process of its own; `framework` is then the worker's own time.
+  bool has_workers = false;
+  LatencyStats queue;            ///< until a worker began the call
+  LatencyStats transport;        ///< bringing inputs and results across
+  uint64_t worker_deaths = 0;    ///< workers that ended by themselves or were killed
+  uint64_t worker_restarts = 0;  ///< workers that were started in their place
+
   uint64_t input_bytes = 0;   ///< of inputs that passed the checks
   uint64_t output_bytes = 0;  ///< of outputs that were returned
   /// Of inputs that were copied: to another device, or by a language's binding to make a tensor.

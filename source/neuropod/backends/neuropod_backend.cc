@@ -201,6 +201,14 @@ void NeuropodBackend::load_model() {
 }
 
 ModelStats NeuropodBackend::stats() const {
+  ModelStats stats = local_stats();
+  add_worker_stats(&stats);
+  return stats;
+}
+
+void NeuropodBackend::add_worker_stats(ModelStats*) const {}
+
+ModelStats NeuropodBackend::local_stats() const {
   if (rep_->metrics != nullptr) return rep_->metrics->stats();
   ModelStats stats;
   if (!rep_->loaded) return stats;
@@ -320,6 +328,7 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_loaded(
   std::vector<std::shared_ptr<NeuropodValue>> moved;
   seal_inputs(&bound, &moved, meter);
 
+  const internal::CallMeter::Scope measured(meter);
   std::unique_ptr<NeuropodValueMap> outputs = infer_internal(bound, requested_outputs);
   if (outputs == nullptr) throw_error(ErrorCode::kModelError, "the backend returned no outputs");
   meter->end(internal::CallPhase::kFramework);

@@ -109,6 +109,9 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// reset_internal() takes its turn among them. Default: no.
   virtual bool takes_turns() const { return false; }
 
+  /// Adds to stats() what is known of the model's workers. Default: nothing.
+  virtual void add_worker_stats(ModelStats* stats) const;
+
   /// True if tensors and the model can be on `device`. Default: the CPU only.
   virtual bool has_device(NeuropodDevice device) const;
 
@@ -133,6 +136,7 @@ class NEUROPOD_EXPORT NeuropodBackend {
   using Clock = std::chrono::steady_clock;
   NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options,
                   Clock::time_point begin);
+  ModelStats local_stats() const;
   std::unique_ptr<NeuropodValueMap> infer_measured(
       const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs,
       internal::CallMeter* meter);

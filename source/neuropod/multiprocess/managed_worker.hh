@@ -10,6 +10,7 @@
 #include "neuropod/backends/worker_info.hh"
 #include "neuropod/base/error.hh"
 #include "neuropod/multiprocess/channel/host_channel.hh"
+#include "neuropod/multiprocess/kept_inputs.hh"
 #include "neuropod/multiprocess/serialization/ipc_serialization.hh"
 #include "neuropod/multiprocess/shm/arena.hh"
 
@@ -28,6 +29,11 @@ struct Incarnation {
   /// "exited with code 3", "killed because a call was 1.0 s past its deadline", with the last lines
   /// it printed.
   std::string cause;
+
+  /// For the calls: bytes of results that the host still reads in `output_arena`, and what the
+  /// model keeps.
+  std::atomic<uint64_t> lent_bytes{0};
+  KeptInputs kept_inputs;
 };
 
 /// What a worker is to be.
@@ -74,6 +80,9 @@ class ManagedWorker {
   /// Kills this incarnation with SIGKILL, if it is still the current one, because of `reason`,
   /// which becomes its cause. For calls that are past their grace. Returns at once.
   void kill(const std::shared_ptr<Incarnation>& incarnation, const std::string& reason);
+
+  /// kill() as a function that may be called when this object is gone.
+  std::function<void(const std::shared_ptr<Incarnation>&, const std::string&)> killer() const;
 
   /// Asks the worker to give kept memory back.
   void trim();

@@ -9,10 +9,6 @@
 
 namespace neuropod {
 
-namespace multiprocess {
-class WorkerPool;
-}
-
 /// A model that lives in worker processes: checks each call here, hands it to a worker through
 /// shared memory, and reads the result in place. docs/out_of_process.md follows a tensor there and
 /// back.
@@ -42,10 +38,11 @@ class MultiprocessNeuropodBackend : public NeuropodBackend {
       const BoundInputs& inputs, const std::vector<std::string>& requested_outputs) override;
   void reset_internal() override;
   bool takes_turns() const override { return true; }
+  void add_worker_stats(ModelStats* stats) const override;
 
  private:
   struct Rep;
-  const std::unique_ptr<Rep> rep_;
+  std::shared_ptr<Rep> rep_;
 };
 
 }  // namespace neuropod

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "neuropod/base/owned_descriptor.hh"
 #include "neuropod/options.hh"
 
 namespace neuropod::multiprocess {

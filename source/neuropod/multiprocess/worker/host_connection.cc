@@ -1,0 +1,160 @@
+#include "neuropod/multiprocess/worker/host_connection.hh"
+
+#include <unistd.h>
+
+#include <ctime>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "neuropod/backends/framework_libraries.hh"
+#include "neuropod/backends/worker_memory.hh"
+#include "neuropod/base/error.hh"
+#include "neuropod/base/logging.hh"
+#include "neuropod/multiprocess/fault_point.hh"
+#include "neuropod/version.hh"
+
+namespace neuropod::multiprocess {
+namespace {
+
+constexpr size_t kDescriptors = 3;  // channel, input arena, output arena
+
+// Process-wide: hosts that ask for the same model share it.
+struct Models {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<NeuropodBackend>> by_request;
+};
+
+Models& models() {
+  static auto* const instance = new Models;
+  return *instance;
+}
+
+std::shared_ptr<NeuropodBackend> load_model(const LoadRequest& request) {
+  LoadRequest same = request;
+  same.host_pid = 0;
+  const std::string key = serialize(same);
+  std::lock_guard lock(models().mutex);
+  std::weak_ptr<NeuropodBackend>& known = models().by_request[key];
+  if (auto model = known.lock()) return model;
+
+  RuntimeOptions options = request.options;
+  options.use_ope = false;
+  options.collect_metrics = false;                 // the host counts
+  options.disable_shape_and_type_checking = true;  // and checks
+  if (options.ope_options.threads > 0) options.threads = options.ope_options.threads;
+  set_module_folders(request.module_folders);
+  std::shared_ptr<NeuropodBackend> model = load_backend(request.path, request.overrides, options);
+  fault_point("before_adopt");
+  adopt_process_memory(model->get_platform().c_str(), ResultMemory::instance());
+  fault_point("before_load");
+  model->load_model();
+  fault_point("after_load");
+  known = model;
+  return model;
+}
+
+bool understands(const LoadRequest& request) {
+  return request.protocol == kProtocolVersion && request.version == NEUROPOD_VERSION &&
+         request.abi == NEUROPOD_ABI_VERSION;
+}
+
+}  // namespace
+
+HostConnection::HostConnection(ControlSocket socket) : socket_(std::move(socket)) {}
+
+HostConnection::~HostConnection() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+  if (hosted_.results == nullptr) return;
+  hosted_.lent = nullptr;
+  hosted_.model = nullptr;
+  ResultMemory::instance().remove(hosted_.results);
+}
+
+void HostConnection::stop() {
+  if (hosted_.channel != nullptr) hosted_.channel->stop();
+}
+
+bool HostConnection::handle_message() {
+  try {
+    std::optional<ControlSocket::Message> message = socket_.receive();
+    if (!message) return false;
+    ControlMessage content = deserialize(message->text);
+    if (auto* request = std::get_if<LoadRequest>(&content)) {
+      if (!understands(*request)) {
+        socket_.send(
+            serialize(VersionRefusal{kProtocolVersion, NEUROPOD_VERSION, NEUROPOD_ABI_VERSION}));
+        return true;  // the host closes
+      }
+      load(std::move(*request), std::move(message->descriptors));
+      return true;
+    }
+    if (std::holds_alternative<TrimRequest>(content)) {
+      if (hosted_.results != nullptr) {
+        hosted_.lent->drain();
+        hosted_.results->trim();
+      }
+      return true;
+    }
+    return false;  // a request to end, or a reply, which hosts don't send
+  } catch (const std::exception& exception) {
+    log(LogLevel::kError, fmt::format("a host's message is refused: {}", exception.what()));
+    return false;
+  }
+}
+
+void HostConnection::load(LoadRequest request, std::vector<OwnedDescriptor> descriptors) {
+  if (thread_.joinable() || descriptors.size() != kDescriptors) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a connection loads one model, with {} descriptors; this request came {} "
+                    "with {}",
+                    kDescriptors, thread_.joinable() ? "again" : "first", descriptors.size()));
+  }
+  host_pid_ = request.host_pid;
+  hosted_.spin = request.options.ope_options.spin;
+  hosted_.channel = std::make_shared<WorkerChannel>(
+      Arena::attach(std::move(descriptors[0]), sizeof(ChannelLayout)), hosted_.spin);
+  hosted_.inputs = Arena::attach(std::move(descriptors[1]));
+  hosted_.outputs = Arena::attach(std::move(descriptors[2]));
+  hosted_.results = ResultMemory::instance().add(hosted_.outputs);
+  hosted_.lent = std::make_shared<LentResults>(hosted_.channel, hosted_.results);
+  thread_ = std::thread([this, request = std::move(request)] { run(request); });
+}
+
+void HostConnection::run(const LoadRequest& request) {
+  ChannelStatus& status = hosted_.channel->layout().status;
+  status.worker_pid.store(static_cast<uint64_t>(::getpid()));
+  status.started_at.store(static_cast<uint64_t>(std::time(nullptr)));
+  try {
+    hosted_.model = load_model(request);
+    std::vector<std::string> names;
+    for (const TensorSpec& spec : hosted_.model->get_outputs()) names.push_back(spec.name);
+    hosted_.output_names = NameIndex(names);
+  } catch (const Error& error) {
+    socket_.send(serialize(LoadFailure{error.code(), error.message()}));
+    return;
+  } catch (const std::exception& exception) {
+    socket_.send(serialize(LoadFailure{ErrorCode::kLoadFailed, exception.what()}));
+    return;
+  }
+  fault_point("before_reply");
+  status.ready.store(1);
+  if (!socket_.send(serialize(
+          LoadReply{NEUROPOD_VERSION, ::getpid(), hosted_.model->inputs_with_defaults()}))) {
+    return;
+  }
+  std::vector<std::thread> others;
+  for (int i = 1; i < request.options.ope_options.concurrency; ++i) {
+    others.emplace_back([this] { run_calls(hosted_); });
+  }
+  run_calls(hosted_);
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace neuropod::multiprocess

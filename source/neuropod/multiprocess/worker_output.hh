@@ -1,0 +1,36 @@
+#pragma once
+
+#include <deque>
+#include <string>
+
+namespace neuropod::multiprocess {
+
+/// What one worker prints: goes to this process's log, line by line, with the model's name; the
+/// last lines are kept for the message about its death. The supervisor thread's.
+class WorkerOutput {
+ public:
+  /// `name`: e.g. "model 'digits', worker 4711".
+  explicit WorkerOutput(std::string name) : name_(std::move(name)) {}
+
+  /// Reads what there is, without waiting, up to a bound. False: the other end is closed.
+  bool drain(int descriptor);
+  /// The unfinished line is one, too.
+  void finish();
+
+  /// The last lines, e.g. `; it printed last: "…"`; empty if it printed nothing.
+  std::string last_lines() const;
+
+ private:
+  void add(std::string_view text);
+  void end_line();
+
+  const std::string name_;
+  std::string line_;
+  std::deque<std::string> last_;
+};
+
+/// Waits until every line that was drained before has reached the log, at most a second. For tests
+/// and the end of a model.
+void flush_worker_log();
+
+}  // namespace neuropod::multiprocess
