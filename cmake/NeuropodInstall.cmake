@@ -15,6 +15,7 @@ set(cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Neuropod")
 # A wheel holds no links, and two copies of libneuropod would be two registries: the link is apart.
 install(TARGETS neuropod EXPORT NeuropodTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT neuropod NAMELINK_COMPONENT linking)
+install(TARGETS neuropod-worker RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT neuropod)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(EXPORT NeuropodTargets NAMESPACE Neuropod:: DESTINATION "${cmake_dir}")

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
 
+from neuropod.async_calls import CallFuture, LazyAsyncCalls
 from neuropod.errors import InvalidArgumentError
+from neuropod.ope_options import OPEOptions
 from neuropod.options import (
     NOT_GIVEN,
     Device,
     LoadOptions,
     NotGiven,
-    OpeOptions,
     Path,
     native_options,
     native_overrides,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from neuropod._native import BackendLoadSpec, Model
     from neuropod.metrics import ModelStats
     from neuropod.model_repr import ModelDescription
+    from neuropod.workers import WorkerInfo
 
 
 class Neuropod:
@@ -42,6 +44,7 @@ class Neuropod:
         native = native_options(options)
         overrides = native_overrides(options.get("backend_overrides", ()))
         self._overrides = overrides
+        self._async_calls = LazyAsyncCalls()
         self._use(_native.Model(path, overrides, native), path)
 
     def _use(self, model: "Model", path: Path) -> None:
@@ -79,11 +82,45 @@ class Neuropod:
             NotFoundError: a requested output doesn't exist.
             ModelError: the model raised.
             OutOfMemoryError: an allocation failed.
+            WorkerDiedError, InferenceTimeoutError, UnavailableError: of a model in a process of its own.
             InvalidArgumentError: `inputs` isn't a mapping of str, or the model isn't loaded.
 
         The model stays usable after each of them.
         """
         return self._infer(inputs, requested_outputs)
+
+    def infer_async(
+        self,
+        inputs: Mapping[str, Any],
+        requested_outputs: Sequence[str] | None = None,
+    ) -> CallFuture:
+        """Begins a call and returns its future, a `concurrent.futures.Future` that can be awaited, too.
+
+        The call is what `infer` does, and raises the same from `result()`. Don't change the arrays in
+        `inputs` before it is done. As many calls go on at once as the model has room for, `num_workers` ×
+        `concurrency` of a model in processes of its own; others wait. `cancel()` withdraws a call that
+        no worker has begun.
+        """
+        model = self.model
+        return self._async_calls.get(model.concurrency()).submit(model, inputs, requested_outputs)
+
+    def allocate(self, name: str, shape: Sequence[int]) -> "npt.NDArray[Any]":
+        """A new array of input `name`'s dtype over memory that the model reads in place, its content
+        undefined: fill it and pass it to `infer`, as it is or a part of it, and nothing is copied.
+
+        In a model of this process other arrays are lent, too; one in a process of its own copies them
+        once. Writing into it while a call uses it changes what the model sees.
+
+        Raises:
+            NotFoundError: there is no such input.
+            InvalidArgumentError: the input is of strings, or a size is negative.
+            OutOfMemoryError: there isn't as much memory.
+        """
+        return self.model.allocate(name, list(shape))
+
+    def workers(self) -> "list[WorkerInfo]":
+        """The processes that run the model; empty if it runs in this one."""
+        return cast("list[WorkerInfo]", self.model.workers())
 
     @property
     def name(self) -> str:
@@ -154,6 +191,7 @@ class Neuropod:
     def close(self) -> None:
         """Frees the model. Outputs stay valid; calling it again does nothing."""
         self._description = self._describe()
+        self._async_calls.close()
         self._model = None
         self._infer = functools.partial(_refuse_closed, self._name)
 
@@ -199,7 +237,7 @@ def load_neuropod(
     verify_hashes: bool = True,
     threads: int | None = None,
     backend_overrides: "Sequence[BackendLoadSpec | tuple[str, str, str]]" = (),
-    ope_options: OpeOptions | None = None,
+    ope_options: OPEOptions | Mapping[str, Any] | None = None,
     strict: bool = False,
     collect_metrics: bool = True,
     allow_native_code: bool = True,
@@ -211,7 +249,8 @@ def load_neuropod(
         path: of the package.
         swappable: the result's `swap(other_path)` replaces the package while it serves; see
             docs/hot_swap.md.
-        use_ope: run the model in a process of its own. Not available yet: True is refused.
+        use_ope: run the model in a process of its own, a worker: it can't harm this program, and may use
+            another version of its framework. See docs/out_of_process.md.
         visible_device: where inputs marked "GPU" in the package go and the model runs: "cpu", or a GPU's
             index from 0 ("gpu:1" and "cuda:1" work too). Default: GPU 0. Without such a device it means
             the CPU.
@@ -223,7 +262,7 @@ def load_neuropod(
         threads: how many the framework uses for one operation of this model; None leaves its default.
         backend_overrides: plug-ins to prefer, as BackendLoadSpec or (platform, version, path); of
             several the last wins.
-        ope_options: settings of out-of-process execution; see OpeOptions.
+        ope_options: settings of out-of-process execution; OPEOptions or a dict of them.
         strict: apply today's rules (a missing input is an error, symbols bind across inputs and outputs)
             to packages written before they existed.
         collect_metrics: count this model's calls, times and bytes (`stats()`, `neuropod.metrics_text()`).

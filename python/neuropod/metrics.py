@@ -5,7 +5,7 @@ docs/metrics.md explains each figure.
 """
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class LatencyStats(TypedDict):
@@ -31,6 +31,9 @@ class LatencyByPart(TypedDict):
     sealing: LatencyStats
     framework: LatencyStats
     outputs: LatencyStats
+    queue: NotRequired[LatencyStats]
+    """Until a worker began the call: of a model in a process of its own, as the next."""
+    transport: NotRequired[LatencyStats]
 
 
 class ModelStats(TypedDict):
@@ -47,6 +50,9 @@ class ModelStats(TypedDict):
     cpu_seconds: float
     load_seconds: float
     allocator: dict[str, int]
+    worker_deaths: NotRequired[int]
+    """Of a model in a process of its own, as the next."""
+    worker_restarts: NotRequired[int]
 
 
 class CallRecord(TypedDict):
@@ -61,6 +67,9 @@ class CallRecord(TypedDict):
     sealing_seconds: float
     framework_seconds: float
     outputs_seconds: float
+    queue_seconds: float
+    """0 for a model in this process, as the next."""
+    transport_seconds: float
     input_bytes: int
     output_bytes: int
     copied_bytes: int

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar
 
 from neuropod.errors import InvalidArgumentError
+from neuropod.ope_options import OPEOptions, native_ope_options
 
 if TYPE_CHECKING:
     from neuropod._native import BackendLoadSpec, RuntimeOptions
@@ -26,13 +27,6 @@ class NotGiven:
 NOT_GIVEN: Final = NotGiven()
 
 
-class OpeOptions(TypedDict, total=False):
-    """Settings of out-of-process execution; without effect while `use_ope` is False."""
-
-    free_memory_every_cycle: bool
-    control_queue_name: str
-
-
 class LoadOptions(TypedDict, total=False):
     """The keyword arguments of `load_neuropod`, which documents them."""
 
@@ -44,7 +38,7 @@ class LoadOptions(TypedDict, total=False):
     verify_hashes: bool
     threads: int | None
     backend_overrides: "Sequence[BackendLoadSpec | tuple[str, str, str]]"
-    ope_options: OpeOptions | None
+    ope_options: "OPEOptions | Mapping[str, Any] | None"
     strict: bool
     collect_metrics: bool
     allow_native_code: bool
@@ -135,7 +129,7 @@ def native_options(options: LoadOptions) -> "RuntimeOptions":
     native.threads = _thread_count(options.get("threads"))
     keys = options.get("require_signature")
     native.require_signature = [] if keys is None else key_paths(keys, "require_signature")
-    _check_ope_options(options.get("ope_options"))
+    native.ope_options = native_ope_options(options.get("ope_options"))
     return native
 
 
@@ -194,14 +188,6 @@ def key_paths(keys: "Path | Sequence[Path]", argument: str) -> list[str]:
             f"public key, or None to load packages whoever made them"
         )
     return paths
-
-
-def _check_ope_options(given: OpeOptions | None) -> None:
-    if given is None:
-        return
-    if not isinstance(given, Mapping):
-        raise InvalidArgumentError(f"ope_options is expected to be a dict, but is {given!r}")
-    refuse_unknown("ope_options", "key", given, OpeOptions.__annotations__)
 
 
 def native_overrides(

@@ -132,15 +132,36 @@ void write_latencies(Text& text, const std::vector<Model>& models) {
   constexpr const char* kPhase = "neuropod_call_phase_duration_seconds";
   text.head(kPhase, "histogram", "How long each part of the calls that succeeded took.");
   for (const Model& model : models) {
-    const std::pair<const char*, const LatencyStats*> phases[] = {
+    std::vector<std::pair<const char*, const LatencyStats*>> phases{
         {"checks", &model.stats.checks},
         {"sealing", &model.stats.sealing},
         {"framework", &model.stats.framework},
         {"outputs", &model.stats.outputs}};
+    if (model.stats.has_workers) {
+      phases.emplace_back("queue", &model.stats.queue);
+      phases.emplace_back("transport", &model.stats.transport);
+    }
     for (const auto& [phase, stats] : phases) {
       text.histogram(kPhase, fmt::format("{},phase=\"{}\"", model.labels, phase), *stats);
     }
   }
+}
+
+// Of models in processes of their own only.
+void write_workers(Text& text, const std::vector<Model>& models) {
+  const auto write = [&](const char* name, const char* help, uint64_t ModelStats::* count) {
+    bool told = false;
+    for (const Model& model : models) {
+      if (!model.stats.has_workers) continue;
+      if (!told) text.head(name, "counter", help);
+      told = true;
+      text.line(name, model.labels, number(model.stats.*count));
+    }
+  };
+  write("neuropod_worker_deaths_total", "Workers that died or were killed.",
+        &ModelStats::worker_deaths);
+  write("neuropod_worker_restarts_total", "Workers that were started in place of dead ones.",
+        &ModelStats::worker_restarts);
 }
 
 void write_calls(Text& text, const std::vector<Model>& models) {
@@ -157,6 +178,7 @@ void write_calls(Text& text, const std::vector<Model>& models) {
   text.series("neuropod_calls_in_flight", "gauge", "Calls that began and haven't ended.",
               [](const ModelStats& stats) { return stats.calls_in_flight; });
   write_latencies(text, models);
+  write_workers(text, models);
   text.series("neuropod_input_bytes_total", "counter", "Bytes of inputs that passed the checks.",
               [](const ModelStats& stats) { return stats.input_bytes; });
   text.series("neuropod_output_bytes_total", "counter", "Bytes of outputs that were returned.",

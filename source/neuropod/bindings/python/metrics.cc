@@ -44,6 +44,8 @@ nb::tuple arguments_of(const CallRecord& record) {
   result["sealing_seconds"] = record.sealing_seconds;
   result["framework_seconds"] = record.framework_seconds;
   result["outputs_seconds"] = record.outputs_seconds;
+  result["queue_seconds"] = record.queue_seconds;
+  result["transport_seconds"] = record.transport_seconds;
   result["input_bytes"] = record.input_bytes;
   result["output_bytes"] = record.output_bytes;
   result["copied_bytes"] = record.copied_bytes;
@@ -88,8 +90,16 @@ nb::dict stats_dict(const ModelStats& stats) {
   latency["sealing"] = latency_dict(stats.sealing);
   latency["framework"] = latency_dict(stats.framework);
   latency["outputs"] = latency_dict(stats.outputs);
+  if (stats.has_workers) {
+    latency["queue"] = latency_dict(stats.queue);
+    latency["transport"] = latency_dict(stats.transport);
+  }
 
   nb::dict result;
+  if (stats.has_workers) {
+    result["worker_deaths"] = stats.worker_deaths;
+    result["worker_restarts"] = stats.worker_restarts;
+  }
   result["collected"] = stats.collected;
   result["calls"] = stats.calls;
   result["calls_in_flight"] = stats.calls_in_flight;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <utility>
 
 #include "neuropod/backends/model_metrics.hh"
@@ -13,6 +14,7 @@
 #include "neuropod/bindings/python/package.hh"
 #include "neuropod/bindings/python/stats.hh"
 #include "neuropod/bindings/python/tensor_out.hh"
+#include "neuropod/multiprocess/worker_list.hh"
 
 namespace neuropod::python {
 namespace {
@@ -66,6 +68,36 @@ std::vector<std::pair<nb::object, nb::object>> items_of(nb::handle mapping) {
   return items;
 }
 
+nb::list worker_list(const std::vector<WorkerInfo>& infos) {
+  nb::list list;
+  for (const WorkerInfo& info : infos) {
+    nb::dict worker;
+    worker["pid"] = info.pid;
+    worker["host_pid"] = info.host_pid;
+    worker["model"] = info.model;
+    worker["platform"] = info.platform;
+    worker["package"] = info.package;
+    worker["state"] = info.state;
+    worker["cpu_seconds"] = info.cpu_seconds;
+    worker["memory_bytes"] = info.memory_bytes;
+    worker["input_bytes"] = info.input_bytes;
+    worker["output_bytes"] = info.output_bytes;
+    worker["restarts"] = info.restarts;
+    worker["calls"] = info.calls;
+    worker["calls_in_flight"] = info.calls_in_flight;
+    worker["running_seconds"] = info.running_seconds;
+    list.append(std::move(worker));
+  }
+  return list;
+}
+
+// Asked while a call waits for its worker: whether a signal has come whose handler raises, Ctrl-C
+// above all. Only on the main thread are there any.
+bool signal_raised() {
+  const WithGil gil;
+  return gil && PyErr_CheckSignals() != 0;
+}
+
 }  // namespace
 
 Model::Model(const std::string& path, const std::vector<BackendLoadSpec>& overrides,
@@ -74,12 +106,24 @@ Model::Model(const std::string& path, const std::vector<BackendLoadSpec>& overri
       allocator_(neuropod_.get_tensor_allocator()),
       check_dtypes_(!options.disable_shape_and_type_checking),
       collects_metrics_(options.collect_metrics),
+      in_worker_(options.use_ope),
       input_names_(index_of(neuropod_.get_inputs())) {
   for (const TensorSpec& spec : neuropod_.get_outputs())
     output_names_.push_back(nb::cast(spec.name));
 }
 
 nb::dict Model::infer(nb::handle inputs, nb::handle requested) const {
+  if (!in_worker_) return infer_with(inputs, requested, nullptr);
+  CallControl control(signal_raised);
+  return infer_with(inputs, requested, &control);
+}
+
+nb::dict Model::infer_controlled(nb::handle inputs, nb::handle requested,
+                                 CallControl& control) const {
+  return infer_with(inputs, requested, &control);
+}
+
+nb::dict Model::infer_with(nb::handle inputs, nb::handle requested, CallControl* control) const {
   drop_released();
   std::vector<std::string> names;
   NeuropodValueMap values;
@@ -94,9 +138,14 @@ nb::dict Model::infer(nb::handle inputs, nb::handle requested) const {
     throw;
   }
   std::unique_ptr<NeuropodValueMap> outputs;
-  {
+  try {
     WithoutGil no_gil;
+    std::optional<CallControl::Scope> scope;
+    if (control != nullptr) scope.emplace(*control);
     outputs = neuropod_.infer(values, names);
+  } catch (const Error&) {
+    if (PyErr_Occurred()) throw nb::python_error();  // a signal's handler ended the call
+    throw;
   }
   return arrays_from(*outputs, names);
 }
@@ -187,6 +236,36 @@ void Model::reset() {
   neuropod_.reset();
 }
 
+nb::object Model::allocate(const std::string& name, const std::vector<int64_t>& shape) const {
+  const size_t index = input_names_.find(name);
+  if (index == NameIndex::kNotFound) {
+    std::string known;
+    for (const TensorSpec& spec : neuropod_.get_inputs()) {
+      known += (known.empty() ? "'" : ", '") + spec.name + "'";
+    }
+    throw_error(ErrorCode::kNotFound, fmt::format("model '{}' has no input '{}'; it has {}",
+                                                  neuropod_.get_name(), name, known));
+  }
+  const TensorType type = neuropod_.get_inputs()[index].type;
+  if (type == STRING_TENSOR) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("input '{}' of model '{}' is of strings, which have no memory to write into; "
+                    "pass a list or an array of them",
+                    name, neuropod_.get_name()));
+  }
+  return nb::steal(array_from_tensor(allocator_->allocate_tensor(shape, type)));
+}
+
+nb::list Model::workers() const {
+  std::vector<WorkerInfo> infos;
+  {
+    WithoutGil no_gil;
+    infos = neuropod_.workers();
+  }
+  return worker_list(infos);
+}
+
 nb::dict Model::allocator_stats() const { return allocator_dict(allocator_->stats()); }
 
 nb::dict Model::stats() const {
@@ -199,6 +278,14 @@ nb::dict Model::stats() const {
 }
 
 void bind_model(nb::module_& module) {
+  nb::class_<CallControl>(module, "CallControl", "Withdraws a call from another thread.")
+      .def(nb::init<>())
+      .def("cancel", &CallControl::cancel,
+           "True: the call hadn't begun and never will. False: it goes on.");
+  module.def(
+      "list_workers", [] { return worker_list(multiprocess::list_workers()); },
+      nb::sig("def list_workers() -> list[dict[str, typing.Any]]"),
+      "Every worker process of this user.");
   nb::class_<Model>(module, "Model", "A loaded package. `neuropod.Neuropod` documents the methods.")
       .def(
           "__init__",
@@ -217,6 +304,17 @@ void bind_model(nb::module_& module) {
                    "requested_outputs: "
                    "collections.abc.Sequence[str] | None = None) -> dict[str, "
                    "numpy.typing.NDArray[typing.Any]]"))
+      .def("infer_controlled", &Model::infer_controlled, nb::arg("inputs").none(),
+           nb::arg("requested_outputs").none(), nb::arg("control"),
+           nb::sig(
+               "def infer_controlled(self, inputs: collections.abc.Mapping[str, typing.Any], "
+               "requested_outputs: collections.abc.Sequence[str] | None, control: CallControl) -> "
+               "dict[str, numpy.typing.NDArray[typing.Any]]"))
+      .def("allocate", &Model::allocate, nb::arg("name"), nb::arg("shape"),
+           nb::sig("def allocate(self, name: str, shape: collections.abc.Sequence[int]) -> "
+                   "numpy.typing.NDArray[typing.Any]"))
+      .def("workers", &Model::workers, nb::sig("def workers(self) -> list[dict[str, typing.Any]]"))
+      .def("concurrency", [](const Model& self) { return self.neuropod().concurrency(); })
       .def("load_model", &Model::load_model)
       .def("reset", &Model::reset)
       .def("get_name", [](const Model& self) { return self.neuropod().get_name(); })
