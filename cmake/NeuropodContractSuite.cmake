@@ -6,7 +6,7 @@ include_guard(GLOBAL)
 #   [TEST <name>]             the ctest test (default: the target's name)
 #   [ENVIRONMENT <VAR=value…>])
 #
-# Makes a program `target` and a ctest test that runs it. It finds the plug-ins that
+# Makes a program `target` and two ctest tests that run it, in this process and out of it. It finds the plug-ins that
 # neuropod_add_backend() makes in this build. Needs GoogleTest and nlohmann-json.
 function(neuropod_add_contract_suite target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FIXTURES;TEST" "ENVIRONMENT")
@@ -38,6 +38,8 @@ function(neuropod_add_contract_suite target)
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock nlohmann_json::nlohmann_json)
 
   add_test(NAME ${arg_TEST} COMMAND ${target} --fixtures "${arg_FIXTURES}")
-  set_tests_properties(${arg_TEST} PROPERTIES LABELS backend TIMEOUT 300
+  add_test(NAME ${arg_TEST}_out_of_process
+           COMMAND ${target} --fixtures "${arg_FIXTURES}" --out-of-process)
+  set_tests_properties(${arg_TEST} ${arg_TEST}_out_of_process PROPERTIES LABELS backend TIMEOUT 300
     ENVIRONMENT "NEUROPOD_BACKEND_PATH=${CMAKE_BINARY_DIR}/lib/neuropod/backends;${arg_ENVIRONMENT}")
 endfunction()

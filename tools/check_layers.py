@@ -46,7 +46,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("backend seam", ("internal/backend_registration*", "backends/*")),
     ("out-of-process", ("multiprocess/*",)),
     ("worker", ("multiprocess/worker/*",)),
-    ("facade", ("neuropod.hh", "neuropod.cc", "swappable_neuropod.*")),
+    ("facade", ("neuropod.hh", "neuropod.cc", "swappable_neuropod.*", "async_calls.*")),
     ("plug-ins", ("backends/*/*",)),
     ("service", ("serving/*",)),
     ("bindings", ("bindings/*/*",)),

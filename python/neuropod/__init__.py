@@ -28,6 +28,7 @@ from neuropod.errors import (
 from neuropod.executor import Neuropod, load_neuropod
 from neuropod.logs import set_log_format, set_log_level, set_log_sink
 from neuropod.metrics import metrics_text, set_metrics_callback
+from neuropod.ope_options import OPEOptions
 from neuropod.problem_api import ApiDifference, ProblemAPI
 from neuropod.random_model import create_random_neuropod
 
@@ -46,6 +47,7 @@ __all__ = [
     "Neuropod",
     "NeuropodError",
     "NotFoundError",
+    "OPEOptions",
     "OutOfMemoryError",
     "ProblemAPI",
     "SpecMismatchError",

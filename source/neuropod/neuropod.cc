@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "neuropod/async_calls.hh"
 #include "neuropod/multiprocess/multiprocess_backend.hh"
 
 namespace neuropod {
@@ -22,7 +23,8 @@ Neuropod::Neuropod(const std::string& neuropod_path, const RuntimeOptions& optio
 Neuropod::Neuropod(const std::string& neuropod_path,
                    const std::vector<BackendLoadSpec>& backend_overrides,
                    const RuntimeOptions& options)
-    : backend_(open_backend(neuropod_path, backend_overrides, options)) {
+    : backend_(open_backend(neuropod_path, backend_overrides, options)),
+      async_calls_(std::make_shared<internal::AsyncCalls>(backend_)) {
   if (options.load_model_at_construction) backend_->load_model();
 }
 
@@ -31,6 +33,7 @@ Neuropod::Neuropod(const std::string& neuropod_path, std::shared_ptr<NeuropodBac
   if (backend_ == nullptr) {
     throw_error(ErrorCode::kInvalidArgument, "the backend for '" + neuropod_path + "' is null");
   }
+  async_calls_ = std::make_shared<internal::AsyncCalls>(backend_);
 }
 
 Neuropod::~Neuropod() = default;
@@ -42,6 +45,26 @@ void Neuropod::load_model() { backend_->load_model(); }
 std::unique_ptr<NeuropodValueMap> Neuropod::infer(
     const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs) const {
   return backend_->infer(inputs, requested_outputs);
+}
+
+std::future<std::unique_ptr<NeuropodValueMap>> Neuropod::infer_async(
+    NeuropodValueMap inputs, std::vector<std::string> requested_outputs) const {
+  auto promise = std::make_shared<std::promise<std::unique_ptr<NeuropodValueMap>>>();
+  auto future = promise->get_future();
+  infer_async(std::move(inputs), std::move(requested_outputs),
+              [promise](std::unique_ptr<NeuropodValueMap> outputs, std::exception_ptr error) {
+                if (error != nullptr) {
+                  promise->set_exception(error);
+                } else {
+                  promise->set_value(std::move(outputs));
+                }
+              });
+  return future;
+}
+
+AsyncCall Neuropod::infer_async(NeuropodValueMap inputs, std::vector<std::string> requested_outputs,
+                                InferCallback done) const {
+  return async_calls_->submit(std::move(inputs), std::move(requested_outputs), std::move(done));
 }
 
 void Neuropod::reset() { backend_->reset(); }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <exception>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +21,24 @@
 #include "neuropod/version.hh"
 
 namespace neuropod {
+
+namespace internal {
+class AsyncCalls;
+struct AsyncCallState;
+}  // namespace internal
+
+/// A call that infer_async() began. Copies are the same call.
+class NEUROPOD_EXPORT AsyncCall {
+ public:
+  /// Withdraws it, from any thread. True: it hadn't begun and never will; it ends with
+  /// Error(cancelled). False: it runs or is over, and goes on as if nobody had asked.
+  bool cancel() const;
+
+ private:
+  friend class internal::AsyncCalls;
+  explicit AsyncCall(std::shared_ptr<internal::AsyncCallState> state);
+  std::shared_ptr<internal::AsyncCallState> state_;
+};
 
 /// A packaged model, loaded and ready to run, whatever framework made it.
 ///
@@ -56,6 +77,24 @@ class NEUROPOD_EXPORT Neuropod {
   /// Runs the model. `requested_outputs`: the outputs to compute and return; empty means all.
   std::unique_ptr<NeuropodValueMap> infer(
       const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs = {}) const;
+
+  /// Begins a call and returns at once; the future has what infer() would return or throw. As many
+  /// calls go on at once as concurrency() says, on threads that are started when they are first
+  /// needed and end with the model; others wait their turn. Don't change the tensors before the
+  /// call is over.
+  std::future<std::unique_ptr<NeuropodValueMap>> infer_async(
+      NeuropodValueMap inputs, std::vector<std::string> requested_outputs = {}) const;
+
+  /// Gets the outputs, or null and the exception, on one of the model's threads, exactly once. It
+  /// must not throw.
+  using InferCallback =
+      std::function<void(std::unique_ptr<NeuropodValueMap> outputs, std::exception_ptr error)>;
+
+  /// The same, telling `done`. When the last copy of the model goes, calls that haven't begun end
+  /// with Error(cancelled), and those that run are waited for; so `done` must not hold a copy of it
+  /// for good.
+  AsyncCall infer_async(NeuropodValueMap inputs, std::vector<std::string> requested_outputs,
+                        InferCallback done) const;
 
   /// Forgets a stateful model's state.
   void reset();
@@ -96,6 +135,7 @@ class NEUROPOD_EXPORT Neuropod {
 
  private:
   std::shared_ptr<NeuropodBackend> backend_;
+  std::shared_ptr<internal::AsyncCalls> async_calls_;
 };
 
 }  // namespace neuropod

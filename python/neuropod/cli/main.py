@@ -18,6 +18,7 @@ from neuropod.cli import (
     doctor,
     evaluate,
     info,
+    ps,
     run,
     signing,
     test,
@@ -32,7 +33,20 @@ from neuropod.cli.output import (
 )
 from neuropod.errors import NeuropodError
 
-_COMMANDS = (info, run, test, bench, evaluate, compare, api, signing, backends, doctor, completion)
+_COMMANDS = (
+    info,
+    run,
+    test,
+    bench,
+    evaluate,
+    compare,
+    api,
+    signing,
+    backends,
+    ps,
+    doctor,
+    completion,
+)
 
 
 class _Parser(argparse.ArgumentParser):

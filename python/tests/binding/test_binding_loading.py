@@ -158,9 +158,9 @@ def test_devices() -> None:
     assert [device_index(device) for device in ("gpu", "cuda", "cuda:4")] == [0, 0, 4]
 
 
-def test_out_of_process_comes_later(package: Path) -> None:
-    with pytest.raises(NeuropodError, match="use_ope"):
-        load_neuropod(package, use_ope=True)
+def test_out_of_process_gives_the_same(package: Path) -> None:
+    with load_neuropod(package, use_ope=True) as model:
+        np.testing.assert_array_equal(model.infer({"x": ONES, "y": ONES})["out"], 2 * ONES)
 
 
 def test_without_checks_a_wrong_dtype_goes_through(package: Path) -> None:

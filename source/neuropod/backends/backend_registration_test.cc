@@ -194,12 +194,12 @@ TEST_F(BackendRegistrationTest, APluginThatCantBeOpenedGivesTheLoadersReason) {
   EXPECT_THAT(error.what(), AllOf(HasSubstr(library), HasSubstr("file too short")));
 }
 
-TEST_F(BackendRegistrationTest, OutOfProcessExecutionIsNotAvailableYet) {
+TEST_F(BackendRegistrationTest, LoadsInThisProcessOnly) {
   RuntimeOptions options;
   options.use_ope = true;
   const Error error = error_of([&] { load("echo", {}, "*", options); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error.what(), HasSubstr("not available yet"));
+  EXPECT_THAT(error.what(), HasSubstr("loads in this process"));
 }
 
 TEST_F(BackendRegistrationTest, ManyThreadsMayLoadAPluginAtOnce) {

@@ -22,6 +22,9 @@ class Contract : public ::testing::Test {
   static RuntimeOptions on_cpu();
   static RuntimeOptions on_gpu();
 
+  /// Whether the suite's models run in processes of their own (`--out-of-process`).
+  static bool out_of_process();
+
   /// True if the backend can do `capability`. Otherwise the test is skipped, or fails if the
   /// fixtures file gives no reason: `if (!able("device")) return;`.
   bool able(const std::string& capability);
@@ -55,6 +58,9 @@ class Contract : public ::testing::Test {
  private:
   bool declared(const std::string& key, bool present);
 };
+
+/// Runs every model of the suite in a process of its own.
+void run_out_of_process();
 
 /// Fails the run if a test was skipped other than by Contract::able() and Contract::has().
 void watch_for_undeclared_skips();

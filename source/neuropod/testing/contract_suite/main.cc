@@ -32,6 +32,8 @@ Arguments parse(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--describe") {
       arguments.describe = true;
+    } else if (argument == "--out-of-process") {
+      run_out_of_process();
     } else if (argument == "--fixtures" && i + 1 < argc) {
       arguments.fixtures = argv[++i];
     } else if (argument == "--check-docs" && i + 1 < argc) {

@@ -51,7 +51,9 @@ TEST_F(Contract, C1203_TheTimeOfACallIsThatOfItsParts) {
   for (int call = 0; call < kCalls; ++call) model.infer({{"x", floats(model, {1})}});
   const ModelStats stats = model.stats();
   const double parts = stats.checks.total_seconds + stats.sealing.total_seconds +
-                       stats.framework.total_seconds + stats.outputs.total_seconds;
+                       stats.framework.total_seconds + stats.outputs.total_seconds +
+                       stats.queue.total_seconds + stats.transport.total_seconds;
+  EXPECT_EQ(stats.transport.count, out_of_process() ? uint64_t(kCalls) : 0);
   EXPECT_EQ(stats.framework.count, uint64_t(kCalls));
   EXPECT_GT(stats.framework.total_seconds, 0);
   EXPECT_GT(stats.cpu_seconds, 0);

@@ -1,0 +1,90 @@
+"""`neuropod ps`: the processes that run models for others."""
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from neuropod.cli.exit_codes import ExitCode
+from neuropod.cli.output import flush_output, print_json, print_table, print_text
+from neuropod.workers import WorkerInfo, list_workers
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_COLUMNS = (
+    "PID",
+    "model",
+    "host",
+    "state",
+    "CPU",
+    "memory",
+    "arenas",
+    "calls",
+    "in flight",
+    "restarts",
+)
+_NUMBERS = ("PID", "host", "CPU", "memory", "arenas", "calls", "in flight", "restarts")
+_SECONDS_BETWEEN = 1.0
+
+
+def add_parser(
+    commands: "_SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    parser = commands.add_parser(
+        "ps",
+        parents=[common],
+        help="list the processes that run models for others",
+        description="Every worker of this user, whatever program started it: processes of models that "
+        "were loaded with use_ope=True, and those that `neuropod-worker --listen` started.",
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="show them once a second, until Ctrl-C"
+    )
+    parser.set_defaults(command=_ps)
+
+
+def _ps(args: argparse.Namespace) -> int:
+    _show(args.json)
+    while args.watch:
+        flush_output()
+        time.sleep(_SECONDS_BETWEEN)
+        if sys.stdout.isatty() and not args.json:
+            print("\x1b[H\x1b[2J", end="")
+        _show(args.json)
+    return ExitCode.DONE
+
+
+def _show(as_json: bool) -> None:
+    workers = list_workers()
+    if as_json:
+        print_json({"workers": workers})
+    elif workers:
+        print_table("workers", _COLUMNS, map(_row, workers), numbers=_NUMBERS)
+    else:
+        print_text("no workers: no program of this user runs a model with use_ope=True")
+
+
+def _row(worker: WorkerInfo) -> tuple[str, ...]:
+    running = worker["running_seconds"]
+    return (
+        str(worker["pid"]),
+        worker["model"] or "-",
+        str(worker["host_pid"] or "-"),
+        worker["state"],
+        f"{100 * worker['cpu_seconds'] / running:.0f} %" if running >= 1 else "-",
+        _size(worker["memory_bytes"]),
+        _size(worker["input_bytes"] + worker["output_bytes"]),
+        str(worker["calls"]),
+        str(worker["calls_in_flight"]),
+        str(worker["restarts"]),
+    )
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
