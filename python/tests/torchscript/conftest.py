@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from torchscript_packages import LoadModule, Spec, WritePackage, write_torchscript_package
+from torchscript_packages import Load, LoadModule, Spec, WritePackage, write_torchscript_package
 
 from neuropod import load_neuropod
 from neuropod.executor import Neuropod
@@ -26,9 +26,23 @@ def write_package(tmp_path: Path) -> WritePackage:
     return write
 
 
+@pytest.fixture(params=[False, True], ids=["in_process", "out_of_process"])
+def use_ope(request: pytest.FixtureRequest) -> bool:
+    """What a model promises it promises in both modes: tests that ask for this run in each."""
+    return bool(request.param)
+
+
 @pytest.fixture
-def load_module(write_package: WritePackage) -> Iterator[LoadModule]:
-    """Packages and loads in one: `load_module(module, inputs, outputs, **config)`."""
+def load(use_ope: bool) -> Load:
+    """`load_neuropod()` in each mode."""
+
+    def load(path: Path, **options: Any) -> Neuropod:
+        return load_neuropod(path, use_ope=use_ope, **options)
+
+    return load
+
+
+def _packs_and_loads(write_package: WritePackage, use_ope: bool) -> Iterator[LoadModule]:
     models: list[Neuropod] = []
 
     def load(
@@ -38,9 +52,23 @@ def load_module(write_package: WritePackage) -> Iterator[LoadModule]:
         **config: Any,
     ) -> Neuropod:
         config.setdefault("folder", f"model_{len(models)}")
-        models.append(load_neuropod(write_package(module, inputs, outputs, **config)))
+        models.append(
+            load_neuropod(write_package(module, inputs, outputs, **config), use_ope=use_ope)
+        )
         return models[-1]
 
     yield load
     for model in models:
         model.close()
+
+
+@pytest.fixture
+def load_module(write_package: WritePackage, use_ope: bool) -> Iterator[LoadModule]:
+    """Packages and loads in one, in each mode: `load_module(module, inputs, outputs, **config)`."""
+    yield from _packs_and_loads(write_package, use_ope)
+
+
+@pytest.fixture
+def load_module_here(write_package: WritePackage) -> Iterator[LoadModule]:
+    """The same in this process only, for what a test can see nowhere else."""
+    yield from _packs_and_loads(write_package, use_ope=False)

@@ -62,8 +62,8 @@ for folder, names in PACKAGES.items():
 INFER = """
 import numpy as np
 from neuropod import load_neuropod
-def infer(folder):
-    with load_neuropod(f"{ROOT}/{folder}") as model:
+def infer(folder, use_ope=USE_OPE):
+    with load_neuropod(f"{ROOT}/{folder}", use_ope=use_ope) as model:
         return model.infer({"x": np.float32([1]), "y": np.float32([2])})["out"].tolist()
 """
 
@@ -103,10 +103,10 @@ def build_operator(target: Path, scale: int) -> None:
     )
 
 
-def run(root: Path, program: str) -> str:
+def run(root: Path, program: str, use_ope: bool = False) -> str:
     # A file, because TorchScript reads the source of what it compiles.
     script = root / "program.py"
-    script.write_text(f"ROOT = {str(root)!r}\n{program}")
+    script.write_text(f"ROOT = {str(root)!r}\nUSE_OPE = {use_ope}\n{program}")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", script],
         capture_output=True,
@@ -117,9 +117,11 @@ def run(root: Path, program: str) -> str:
     return done.stdout.strip()
 
 
-def test_operators_and_classes_are_loaded_once_whatever_their_names(packages: Path) -> None:
+def test_operators_and_classes_are_loaded_once_whatever_their_names(
+    packages: Path, use_ope: bool
+) -> None:
     program = INFER + "print([infer('twice'), infer('once'), infer('twice')])"
-    assert json.loads(run(packages, program)) == [[32], [32], [32]]
+    assert json.loads(run(packages, program, use_ope)) == [[32], [32], [32]]
 
 
 def test_an_operator_that_the_host_has_loaded_is_not_loaded_again(packages: Path) -> None:
@@ -147,7 +149,17 @@ def test_two_libraries_for_one_namespace_are_a_conflict(
     assert run(packages, program) == "True True [32.0]"
 
 
-def test_a_library_that_is_missing_is_named(packages: Path) -> None:
+@pytest.mark.parametrize("second", ["other", "same_name"])
+def test_workers_have_no_conflict(packages: Path, second: str) -> None:
+    program = INFER + (
+        f"print([infer('once', False), infer({second!r}, True), infer('once', True), infer('once', False)])"
+    )
+    assert json.loads(run(packages, program)) == [[32], [62], [32], [32]]
+
+
+def test_a_library_that_is_missing_is_named(
+    packages: Path, use_ope: bool
+) -> None:
     program = INFER + (
         "import pathlib, shutil\n"
         "shutil.copytree(ROOT + '/once', ROOT + '/missing', dirs_exist_ok=True)\n"
@@ -158,10 +170,12 @@ def test_a_library_that_is_missing_is_named(packages: Path) -> None:
         "except NeuropodError as error:\n"
         "    print(error.code, 'renamed.so' in str(error))"
     )
-    assert run(packages, program) == "not_found True"
+    assert run(packages, program, use_ope) == "not_found True"
 
 
-def test_a_library_that_cannot_be_opened_is_tried_again(packages: Path) -> None:
+def test_a_library_that_cannot_be_opened_is_tried_again(
+    packages: Path, use_ope: bool
+) -> None:
     program = INFER + (
         "import pathlib, shutil\n"
         "shutil.copytree(ROOT + '/once', ROOT + '/broken', dirs_exist_ok=True)\n"
@@ -176,4 +190,4 @@ def test_a_library_that_cannot_be_opened_is_tried_again(packages: Path) -> None:
         "library.write_bytes(whole)\n"
         "print(infer('broken'))"
     )
-    assert run(packages, program) == "True\n[32.0]"
+    assert run(packages, program, use_ope) == "True\n[32.0]"

@@ -69,8 +69,8 @@ def test_arrays_of_any_layout(load_module: LoadModule) -> None:
         np.testing.assert_array_equal(model.infer({"x": x})["y"], x)
 
 
-def test_an_array_goes_through_without_a_copy(load_module: LoadModule) -> None:
-    model = load_module(Identity(), [("x", "float32", ["n"])], [("y", "float32", ["n"])])
+def test_an_array_goes_through_without_a_copy(load_module_here: LoadModule) -> None:
+    model = load_module_here(Identity(), [("x", "float32", ["n"])], [("y", "float32", ["n"])])
     x = np.arange(1000, dtype=np.float32)
     y = model.infer({"x": x})["y"]
     assert y.ctypes.data == x.ctypes.data

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torchscript_packages import LoadModule, WritePackage
+from torchscript_packages import Load, LoadModule, WritePackage
 
 from neuropod import (
     CorruptPackageError,
@@ -18,7 +18,6 @@ from neuropod import (
     ModelError,
     OutOfMemoryError,
     SpecMismatchError,
-    load_neuropod,
 )
 
 X = [("x", "float32", ("n",))]
@@ -105,67 +104,67 @@ def test_inputs_and_outputs_of_the_wrong_shape(load_module: LoadModule) -> None:
     assert model.infer({"x": np.float32([1, 2, 3])})["y"].tolist() == [1, 2, 3]
 
 
-def test_a_package_without_a_model(write_package: WritePackage) -> None:
+def test_a_package_without_a_model(load: Load, write_package: WritePackage) -> None:
     package = write_package(Raises(), X, Y)
     (package / "0/data/model.pt").unlink()
     with pytest.raises(InvalidPackageError, match=r"holds no 0/data/model\.pt"):
-        load_neuropod(package)
+        load(package)
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive" * 100])
-def test_a_model_file_that_is_no_torchscript(write_package: WritePackage, content: bytes) -> None:
+def test_a_model_file_that_is_no_torchscript(load: Load, write_package: WritePackage, content: bytes) -> None:
     package = write_package(content, X, Y)
     with pytest.raises(LoadFailedError, match=r"[Rr]eader failed.*torch\.jit\.save"):
-        load_neuropod(package)
+        load(package)
 
 
-def test_a_truncated_model_file(write_package: WritePackage) -> None:
+def test_a_truncated_model_file(load: Load, write_package: WritePackage) -> None:
     package = write_package(Raises(), X, Y)
     model = package / "0/data/model.pt"
     model.write_bytes(model.read_bytes()[:-200])
     with pytest.raises(LoadFailedError, match="PytorchStreamReader"):
-        load_neuropod(package)
+        load(package)
 
 
-def test_weights_without_a_model(write_package: WritePackage) -> None:
+def test_weights_without_a_model(load: Load, write_package: WritePackage) -> None:
     buffer = io.BytesIO()
     torch.save({"weight": torch.ones(2)}, buffer)
     package = write_package(buffer.getvalue(), X, Y)
     with pytest.raises(LoadFailedError, match="torch can't load"):
-        load_neuropod(package)
+        load(package)
 
 
-def test_an_archive_from_before_torch_1_2(write_package: WritePackage) -> None:
+def test_an_archive_from_before_torch_1_2(load: Load, write_package: WritePackage) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("model/version", "1\n")
         archive.writestr("model/model.json", "{}")
     package = write_package(buffer.getvalue(), X, Y)
     with pytest.raises(LoadFailedError, match=r"torch before 1\.2.*export the model again"):
-        load_neuropod(package)
+        load(package)
 
 
-def test_a_module_without_forward(write_package: WritePackage) -> None:
+def test_a_module_without_forward(load: Load, write_package: WritePackage) -> None:
     package = write_package(NoForward(), X, Y)
     with pytest.raises(LoadFailedError, match="no method 'forward'"):
-        load_neuropod(package)
+        load(package)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_models_load_straight_from_a_zip(
-    write_package: WritePackage, tmp_path: Path, method: int
+    load: Load, write_package: WritePackage, tmp_path: Path, method: int
 ) -> None:
     package = write_package(Raises(), X, Y)
     archive = tmp_path / "package.zip"
     with zipfile.ZipFile(archive, "w", method) as target:
         for name in ("config.json", "0/data/model.pt"):
             target.write(package / name, name)
-    with load_neuropod(archive) as model:
+    with load(archive) as model:
         assert model.infer({"x": np.float32([2])})["y"].tolist() == [2]
 
 
 def test_a_damaged_zip_is_corrupt_whatever_torch_makes_of_it(
-    write_package: WritePackage, tmp_path: Path
+    load: Load, write_package: WritePackage, tmp_path: Path
 ) -> None:
     package = write_package(Raises(), X, Y)
     archive = tmp_path / "package.zip"
@@ -178,7 +177,7 @@ def test_a_damaged_zip_is_corrupt_whatever_torch_makes_of_it(
     content[start + 40 : start + 80] = bytes(40)
     archive.write_bytes(content)
     with pytest.raises(CorruptPackageError, match=r"model\.pt"):
-        load_neuropod(archive)
+        load(archive)
 
 
 def test_a_model_may_differentiate_inside(load_module: LoadModule) -> None:
@@ -191,12 +190,12 @@ def test_gradients_are_not_recorded(load_module: LoadModule) -> None:
     assert not model.infer({"x": np.float32([1])})["recorded"]
 
 
-def test_a_failed_load_leaves_nothing_that_disturbs_the_next(write_package: WritePackage) -> None:
+def test_a_failed_load_leaves_nothing_that_disturbs_the_next(load: Load, write_package: WritePackage) -> None:
     package = write_package(b"rubbish", X, Y)
     for _ in range(3):
         with pytest.raises(LoadFailedError):
-            load_neuropod(package)
+            load(package)
     config = json.loads((package / "config.json").read_text())
     whole = write_package(Raises(), X, Y, folder="whole", name=config["name"])
-    with load_neuropod(whole) as model:
+    with load(whole) as model:
         assert model.infer({"x": np.float32([1])})["y"].tolist() == [1]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torchscript_packages import LoadModule, WritePackage
+from torchscript_packages import Load, LoadModule, WritePackage
 
-from neuropod import SpecMismatchError, load_neuropod
+from neuropod import SpecMismatchError
 
 OUT = [("out", "float32", (None,))]
 TEXT_OUT = [("out", "string", (None,))]
@@ -284,11 +284,11 @@ class TakesPoints(nn.Module):
     ],
 )
 def test_what_forward_cannot_take_is_refused_at_load(
-    write_package: WritePackage, module: nn.Module, inputs: list[Any], message: str
+    load: Load, write_package: WritePackage, module: nn.Module, inputs: list[Any], message: str
 ) -> None:
     package = write_package(module, inputs, OUT)
     with pytest.raises(SpecMismatchError, match=message):
-        load_neuropod(package)
+        load(package)
 
 
 def test_packages_without_a_format_version_are_refused_when_they_run(
@@ -305,9 +305,11 @@ def test_packages_without_a_format_version_are_refused_when_they_run(
     assert model.infer({"x": x, "y": x})["out"].tolist() == [0]
 
 
-def test_unchecked_inputs_of_the_wrong_kind_are_refused(write_package: WritePackage) -> None:
+def test_unchecked_inputs_of_the_wrong_kind_are_refused(
+    load: Load, write_package: WritePackage
+) -> None:
     package = write_package(NamedArguments(), FLOATS, OUT)
-    with load_neuropod(package, disable_shape_and_type_checking=True) as model:
+    with load(package, disable_shape_and_type_checking=True) as model:
         with pytest.raises(SpecMismatchError, match="'x'"):
             model.infer({"x": ["text"], "y": np.float32([1])})
         assert model.infer({"x": np.float32([1]), "y": np.float32([1])})["out"].tolist() == [0]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torchscript_packages import LoadModule, WritePackage
+from torchscript_packages import Load, LoadModule, WritePackage
 
-from neuropod import ModelError, SpecMismatchError, load_neuropod
+from neuropod import ModelError, SpecMismatchError
 
 X = [("x", "float32", ("n",))]
 PAIR = [("a", "float32", (None,)), ("b", "float32", (None,))]
@@ -225,11 +225,11 @@ def test_what_cannot_leave_the_model(
     ],
 )
 def test_returns_that_cannot_give_the_outputs_are_refused_at_load(
-    write_package: WritePackage, module: nn.Module, outputs: list[Any], message: str
+    load: Load, write_package: WritePackage, module: nn.Module, outputs: list[Any], message: str
 ) -> None:
     package = write_package(module, X, outputs)
     with pytest.raises(SpecMismatchError, match=message):
-        load_neuropod(package)
+        load(package)
 
 
 def test_a_buffer_that_changes_later_does_not_change_what_was_returned(
@@ -243,8 +243,8 @@ def test_a_buffer_that_changes_later_does_not_change_what_was_returned(
     assert infer(model, [1, 1]) == {"out": [3, 3]}
 
 
-def test_two_outputs_that_share_memory_are_not_copied(load_module: LoadModule) -> None:
-    model = load_module(Halves(), X, PAIR)
+def test_two_outputs_that_share_memory_are_not_copied(load_module_here: LoadModule) -> None:
+    model = load_module_here(Halves(), X, PAIR)
     found = model.infer({"x": np.float32([1, 2, 3, 4])})
     distance = found["b"].ctypes.data - found["a"].ctypes.data
     assert distance == 2 * found["a"].itemsize

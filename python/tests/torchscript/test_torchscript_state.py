@@ -157,8 +157,8 @@ def test_threads_share_a_model(load_module: LoadModule) -> None:
     assert found == [2 * i for i in range(500)]
 
 
-def test_a_model_works_in_place_on_its_callers_array(load_module: LoadModule) -> None:
-    model = load_module(AddsInPlace(), X, Y)
+def test_a_model_works_in_place_on_its_callers_array(load_module_here: LoadModule) -> None:
+    model = load_module_here(AddsInPlace(), X, Y)
     x = np.float32([1, 2])
     y = model.infer({"x": x})["y"]
     assert x.tolist() == [2, 3]

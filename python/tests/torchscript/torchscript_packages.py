@@ -13,6 +13,7 @@ from neuropod.executor import Neuropod
 Spec = tuple[str, str, Sequence[int | str | None]] | Mapping[str, Any]
 """Name, dtype and shape, or the entry of config.json itself."""
 
+Load = Callable[..., Neuropod]
 LoadModule = Callable[..., Neuropod]
 WritePackage = Callable[..., Path]
 

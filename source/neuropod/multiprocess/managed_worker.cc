@@ -1,5 +1,7 @@
 #include "neuropod/multiprocess/managed_worker.hh"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -18,7 +20,6 @@
 
 #include <fmt/format.h>
 
-#include "neuropod/base/logging.hh"
 #include "neuropod/multiprocess/fault_point.hh"
 #include "neuropod/multiprocess/fork_detector.hh"
 #include "neuropod/multiprocess/proc_stat.hh"
@@ -35,6 +36,7 @@ using std::chrono::milliseconds;
 using Clock = SupervisorLoop::Clock;
 
 constexpr auto kTimeToEnd = std::chrono::seconds(1);
+constexpr auto kTimeToDie = std::chrono::seconds(10);  // when killed
 constexpr size_t kLeastArena = 1 << 20;
 
 template <size_t size>
@@ -53,6 +55,13 @@ std::string signal_name(int signal) {
 std::string describe_end(const siginfo_t& end) {
   if (end.si_code == CLD_EXITED) return fmt::format("exited with code {}", end.si_status);
   return fmt::format("killed by {}", signal_name(end.si_status));
+}
+
+// Where this code lies, " 'PATH'".
+std::string own_library() {
+  Dl_info library{};
+  const bool known = ::dladdr(reinterpret_cast<void*>(&own_library), &library) != 0;
+  return known ? fmt::format(" '{}'", library.dli_fname) : "";
 }
 
 }  // namespace
@@ -84,6 +93,7 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   std::unique_ptr<Life> life;
   RestartPolicy policy;
   SupervisorLoop::Id on_restart = 0;
+  SupervisorLoop::Id on_kill = 0;  // a worker that was asked to end and doesn't
   uint64_t lives = 0;
   bool stopping = false;
   bool was_ready = false;
@@ -94,6 +104,7 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   mutable std::mutex mutex;
   std::condition_variable stopped;
   // Guarded by `mutex`.
+  bool gone = false;  // stopped, and `changed` won't be called again
   std::shared_ptr<Incarnation> current;
   std::optional<Error> problem;
   pid_t pid = 0;
@@ -115,8 +126,11 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
       state.store(next);
       problem = std::move(why);
     }
-    stopped.notify_all();
     changed();
+    if (next != State::kStopped) return;
+    std::lock_guard lock(mutex);
+    gone = true;
+    stopped.notify_all();
   }
 
   void begin_life();
@@ -124,7 +138,10 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   void spawn(Life* next, WorkerLimits limits);
   void join(Life* next);
   void send_request(Life* next);
-  void receive_message();
+  void not_begun(std::unique_ptr<Life> next, const Error& error);
+  bool receive_message();
+  void take(const ControlMessage& content);
+  void misunderstood(const std::string& why);
   void loaded(const LoadReply& reply);
   void refuse(Error verdict);
   void look_for_end();
@@ -182,6 +199,7 @@ void ManagedWorker::Rep::spawn(Life* next, WorkerLimits limits) {
 void ManagedWorker::Rep::join(Life* next) {
   next->is_child = false;
   next->process.control = ControlSocket::connect(ope().control_queue_name);
+  ::fcntl(next->process.control.descriptor(), F_SETFL, O_NONBLOCK);
   next->process.pid = next->process.control.peer_pid();
   if (next->process.pid > 0) {
     next->process.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, next->process.pid, 0)));
@@ -225,20 +243,11 @@ void ManagedWorker::Rep::begin_life() {
                                                  self.life->output->last_lines())));
                  }));
   } catch (const Error& error) {
-    if (life != nullptr) {  // it runs and can't be watched
-      close_watches();
-      if (life->is_child) {
-        ::kill(-life->process.pid, SIGKILL);
-        ::kill(life->process.pid, SIGKILL);
-        ::waitpid(life->process.pid, nullptr, 0);
-      }
-      life = nullptr;
-    }
-    if (!was_ready) return set_state(State::kFailed, error);
-    deaths.fetch_add(1);
-    const auto wait = policy.died(Clock::now());
-    start_again(std::max(wait.value_or(milliseconds(10'000)), milliseconds(100)), error.message());
-    return;
+    return not_begun(std::move(next), error);
+  } catch (const std::exception& exception) {
+    return not_begun(
+        std::move(next),
+        Error(ErrorCode::kUnavailable, fmt::format("can't start a worker: {}", exception.what())));
   }
   std::lock_guard lock(mutex);
   pid = life->process.pid;
@@ -246,35 +255,66 @@ void ManagedWorker::Rep::begin_life() {
   began = life->began;
 }
 
-void ManagedWorker::Rep::receive_message() {
+// Nothing runs, or something runs and can't be watched.
+void ManagedWorker::Rep::not_begun(std::unique_ptr<Life> next, const Error& error) {
+  if (life != nullptr) {
+    close_watches();
+    next = std::move(life);
+  }
+  if (next->is_child && next->process.pid > 0) {
+    ::kill(-next->process.pid, SIGKILL);
+    ::kill(next->process.pid, SIGKILL);
+    ::waitpid(next->process.pid, nullptr, 0);
+  }
+  next = nullptr;
+  if (!was_ready) return set_state(State::kFailed, error);
+  deaths.fetch_add(1);
+  const auto wait = policy.died(Clock::now());
+  start_again(std::max(wait.value_or(milliseconds(0)), milliseconds(100)), error.message());
+}
+
+// False: there was no message.
+bool ManagedWorker::Rep::receive_message() {
   try {
     const auto message = life->process.control.receive(false);
     if (!message) {
       loop->unwatch(std::exchange(life->on_message, 0));
       // The end of the socket is a hint only: of our own process the kernel tells the rest.
-      if (!life->is_child) end_life("has closed the connection");
-      return;
+      if (!life->is_child) {
+        end_life(fmt::format("at '{}' has closed the connection", ope().control_queue_name));
+      }
+      return false;
     }
-    if (message->text.empty()) return;
-    const ControlMessage content = deserialize(message->text);
-    if (const auto* reply = std::get_if<LoadReply>(&content)) return loaded(*reply);
-    if (const auto* failure = std::get_if<LoadFailure>(&content)) {
-      return refuse(Error(failure->code, failure->message));
-    }
-    if (const auto* refusal = std::get_if<VersionRefusal>(&content)) {
-      return refuse(Error(
-          ErrorCode::kVersionConflict,
-          fmt::format("the worker {} is neuropod {} (protocol {}, ABI {}), and this library is {} "
-                      "(protocol {}, ABI {}); both must be of one version",
-                      life->is_child ? fmt::format("'{}'", find_worker_executable())
-                                     : fmt::format("at '{}'", ope().control_queue_name),
-                      refusal->version, refusal->protocol, refusal->abi, NEUROPOD_VERSION,
-                      kProtocolVersion, NEUROPOD_ABI_VERSION)));
-    }
-  } catch (const Error& error) {
-    refuse(Error(ErrorCode::kUnavailable,
-                 fmt::format("what the worker says can't be understood: {}", error.message())));
+    if (message->text.empty()) return false;
+    take(deserialize(message->text));
+  } catch (const std::exception& exception) {
+    misunderstood(fmt::format("what the worker says can't be understood: {}", exception.what()));
   }
+  return true;
+}
+
+void ManagedWorker::Rep::take(const ControlMessage& content) {
+  if (const auto* reply = std::get_if<LoadReply>(&content)) return loaded(*reply);
+  if (const auto* failure = std::get_if<LoadFailure>(&content)) {
+    return refuse(Error(failure->code, failure->message));
+  }
+  const auto* refusal = std::get_if<VersionRefusal>(&content);
+  if (refusal == nullptr) return misunderstood("it sent what only a host sends");
+  refuse(Error(
+      ErrorCode::kVersionConflict,
+      fmt::format("the worker {} is neuropod {} (protocol {}, ABI {}), and this library{} is {} "
+                  "(protocol {}, ABI {}); both must be of one version",
+                  life->is_child ? fmt::format("'{}'", find_worker_executable())
+                                 : fmt::format("at '{}'", ope().control_queue_name),
+                  refusal->version, refusal->protocol, refusal->abi, own_library(),
+                  NEUROPOD_VERSION, kProtocolVersion, NEUROPOD_ABI_VERSION)));
+}
+
+void ManagedWorker::Rep::misunderstood(const std::string& why) {
+  loop->unwatch(std::exchange(life->on_message, 0));
+  if (!life->ready) return refuse(Error(ErrorCode::kUnavailable, why));
+  if (life->is_child) return kill_process(why);
+  end_life("was left because " + why);
 }
 
 void ManagedWorker::Rep::loaded(const LoadReply& reply) {
@@ -315,12 +355,23 @@ void ManagedWorker::Rep::kill_process(const std::string& reason) {
 
 void ManagedWorker::Rep::look_for_end() {
   if (life == nullptr) return;
-  if (!life->is_child) return end_life("has ended");
+  // Why it couldn't load the model may be the last that it said.
+  while (life != nullptr && !life->ready && !life->verdict && life->on_message != 0) {
+    if (!receive_message()) break;
+  }
+  if (life == nullptr) return;
+  if (!life->is_child) {
+    return end_life(fmt::format("at '{}' has ended", ope().control_queue_name));
+  }
   siginfo_t end{};
-  if (::waitid(P_PID, static_cast<id_t>(life->process.pid), &end, WEXITED | WNOHANG) != 0) {
+  const auto id = static_cast<id_t>(life->process.pid);
+  if (::waitid(P_PID, id, &end, WEXITED | WNOHANG | WNOWAIT) != 0) {
     return end_life("has ended, and something else in this program waited for it");
   }
   if (end.si_pid == 0) return;
+  // What the model has forked goes along, while the number of the group can't be another's yet.
+  ::kill(-life->process.pid, SIGKILL);
+  ::waitid(P_PID, id, &end, WEXITED | WNOHANG);
   std::string how = describe_end(end);
   if (!life->reason.empty()) {
     how = fmt::format("killed because {}", life->reason);
@@ -347,11 +398,16 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
   loop->unwatch(ended->on_message);
   loop->unwatch(ended->on_output);
   loop->cancel(ended->on_timeout);
-  if (ended->process.output) {
-    ended->output->drain(ended->process.output.get());
-    ended->output->finish();
+  loop->cancel(std::exchange(on_kill, 0));
+  std::string cause = how;
+  try {
+    if (ended->process.output) {
+      ended->output->drain(ended->process.output.get());
+      ended->output->finish();
+    }
+    cause += ended->output->last_lines();
+  } catch (const std::exception&) {  // no memory or thread for the log: callers wait for the rest
   }
-  const std::string cause = how + ended->output->last_lines();
   ended->incarnation->cause = cause;
   {
     std::lock_guard lock(mutex);
@@ -361,7 +417,6 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
     if (!stopping) state.store(State::kStarting);
   }
   ended->incarnation->channel->lose();
-  if (ended->is_child) ::kill(-ended->process.pid, SIGKILL);  // what the model has forked
 
   if (stopping) return set_state(State::kStopped);
   if (ended->verdict) return set_state(State::kFailed, ended->verdict);
@@ -375,11 +430,12 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
                   "its worker died five times before it had loaded the model; the last one {}",
                   cause)));
   }
-  log(LogLevel::kWarn, fmt::format("{}: worker {} {}; {}", name(), ended->process.pid, cause,
-                                   wait->count() == 0 ? std::string("starting another one")
-                                                      : fmt::format("starting another one in {} ms",
-                                                                    wait->count())));
-  start_again(ended->is_child ? *wait : std::max(*wait, milliseconds(100)), cause);
+  const milliseconds pause = ended->is_child ? *wait : std::max(*wait, milliseconds(100));
+  log_later(LogLevel::kWarn,
+            fmt::format("{}: worker {} {}; {} another one{}", name(), ended->process.pid, cause,
+                        ended->is_child ? "starting" : "looking for",
+                        pause.count() == 0 ? "" : fmt::format(" in {} ms", pause.count())));
+  start_again(pause, cause);
 }
 
 void ManagedWorker::Rep::start_again(milliseconds wait, const std::string& cause) {
@@ -409,15 +465,29 @@ void ManagedWorker::Rep::begin_stop() {
   if (life == nullptr) return set_state(State::kStopped);
   life->process.control.send(serialize(ShutdownRequest{}));
   if (!life->is_child) return end_life("was left");
-  loop->at(Clock::now() + kTimeToEnd, here([](Rep& self) {
-             if (self.life != nullptr) self.kill_process("it didn't end when it was asked to");
+  loop->unwatch(std::exchange(life->on_message, 0));
+  life->process.control.close();
+  on_kill = loop->at(Clock::now() + kTimeToEnd, here([](Rep& self) {
+                       if (self.life != nullptr)
+                         self.kill_process("it didn't end when it was asked to");
+                     }));
+  loop->at(Clock::now() + kTimeToEnd + kTimeToDie, here([](Rep& self) {
+             if (self.life == nullptr) return;
+             log_later(LogLevel::kError,
+                       fmt::format("{}: worker {} can't be killed (it waits in the kernel)",
+                                   self.name(), self.life->process.pid));
+             self.end_life("can't be killed");
            }));
 }
 
 ManagedWorker::ManagedWorker(WorkerSpec spec, std::function<void()> changed)
     : rep_(std::make_shared<Rep>(std::move(spec), std::move(changed))) {}
 
-ManagedWorker::~ManagedWorker() { stop(); }
+ManagedWorker::~ManagedWorker() {
+  // In a forked child nothing of the parent's may be let go of: cgroups would be removed.
+  if (rep_->is_forked()) new std::shared_ptr<Rep>(rep_);
+  stop();
+}
 
 void ManagedWorker::start() {
   rep_->loop = &SupervisorLoop::instance();
@@ -427,11 +497,16 @@ void ManagedWorker::start() {
 ManagedWorker::State ManagedWorker::state() const noexcept { return rep_->state.load(); }
 
 std::shared_ptr<Incarnation> ManagedWorker::current() const {
+  // Here and below: a forked child may have inherited the lock held.
+  if (rep_->is_forked()) return nullptr;
   std::lock_guard lock(rep_->mutex);
   return rep_->current;
 }
 
 Error ManagedWorker::problem() const {
+  if (rep_->is_forked()) {
+    return Error(ErrorCode::kUnavailable, "its workers belong to the process that forked this one");
+  }
   std::lock_guard lock(rep_->mutex);
   if (rep_->problem) return *rep_->problem;
   return Error(ErrorCode::kUnavailable, rep_->state.load() == State::kStopped
@@ -447,25 +522,29 @@ void ManagedWorker::kill(const std::shared_ptr<Incarnation>& incarnation,
 std::function<void(const std::shared_ptr<Incarnation>&, const std::string&)> ManagedWorker::killer()
     const {
   return [rep = rep_](const std::shared_ptr<Incarnation>& incarnation, const std::string& reason) {
+    if (rep->loop == nullptr || rep->is_forked()) return;
     rep->loop->post(rep->here([incarnation, reason](Rep& self) {
       if (self.life == nullptr || self.life->incarnation != incarnation) return;
       if (self.life->is_child) return self.kill_process(reason);
+      // Not ours to kill: it may have other hosts.
       self.end_life("was left because " + reason);
     }));
   };
 }
 
 void ManagedWorker::trim() {
+  if (rep_->loop == nullptr || rep_->is_forked()) return;
   rep_->loop->post(rep_->here([](Rep& self) {
     if (self.life != nullptr) self.life->process.control.send(serialize(TrimRequest{}));
   }));
 }
 
 void ManagedWorker::stop() {
-  if (rep_->loop == nullptr || rep_->is_forked() || state() == State::kStopped) return;
+  if (rep_->loop == nullptr || rep_->is_forked()) return;
   rep_->loop->post(rep_->here([](Rep& self) { self.begin_stop(); }));
   std::unique_lock lock(rep_->mutex);
-  rep_->stopped.wait(lock, [this] { return rep_->state.load() == State::kStopped; });
+  // The supervisor gives up on what can't be killed, so this ends.
+  rep_->stopped.wait(lock, [this] { return rep_->gone; });
 }
 
 WorkerInfo ManagedWorker::info() const {
@@ -475,6 +554,7 @@ WorkerInfo ManagedWorker::info() const {
   info.platform = rep_->spec.platform;
   info.package = rep_->spec.load.path;
   info.restarts = rep_->restarts.load();
+  if (rep_->is_forked()) return info;
   std::shared_ptr<HostChannel> channel;
   {
     std::lock_guard lock(rep_->mutex);

@@ -88,7 +88,8 @@ class ManagedWorker {
   void trim();
 
   /// Ends the worker: asks, waits up to a second, kills; returns when the process is gone and
-  /// reaped. In a forked child of the process that made it: forgets everything, touches no process.
+  /// reaped (or, said in the log, can't be killed for ten seconds). In a forked child of the
+  /// process that made it: forgets everything, touches no process.
   void stop();
 
   WorkerInfo info() const;

@@ -18,7 +18,10 @@ constexpr int kDeathsBeforeReady = 5;
 }  // namespace
 
 std::optional<milliseconds> RestartPolicy::died(Clock::time_point now) {
-  if (++deaths_before_ready_ >= kDeathsBeforeReady) return std::nullopt;
+  if (!was_ready_) {
+    if (++deaths_before_ready_ >= kDeathsBeforeReady) return std::nullopt;
+    return milliseconds(0);
+  }
   if (last_death_ && now - *last_death_ >= kForgiven) {
     deaths_.clear();
     back_off_ = kFirstBackOff;

@@ -20,8 +20,8 @@
 #include <fmt/format.h>
 
 #include "neuropod/base/error.hh"
-#include "neuropod/base/logging.hh"
 #include "neuropod/multiprocess/fork_detector.hh"
+#include "neuropod/multiprocess/worker_output.hh"
 
 namespace neuropod::multiprocess {
 
@@ -56,7 +56,7 @@ void run_guarded(const std::function<void()>& task) {
   try {
     task();
   } catch (const std::exception& exception) {
-    log(LogLevel::kError, fmt::format("while supervising workers: {}", exception.what()));
+    log_later(LogLevel::kError, fmt::format("while supervising workers: {}", exception.what()));
   }
 }
 
@@ -83,6 +83,11 @@ SupervisorLoop& SupervisorLoop::instance() {
 }
 
 SupervisorLoop::SupervisorLoop() : state_(new State) {
+  const auto close_all = [this] {
+    ::close(state_->epoll);
+    ::close(state_->wake);
+    delete state_;
+  };
   state_->epoll = ::epoll_create1(EPOLL_CLOEXEC);
   state_->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   epoll_event event{};
@@ -91,8 +96,7 @@ SupervisorLoop::SupervisorLoop() : state_(new State) {
   if (state_->epoll < 0 || state_->wake < 0 ||
       ::epoll_ctl(state_->epoll, EPOLL_CTL_ADD, state_->wake, &event) != 0) {
     const int failure = errno;
-    ::close(state_->epoll);
-    ::close(state_->wake);
+    close_all();
     throw_error(
         ErrorCode::kUnavailable,
         fmt::format("can't supervise workers: {}; raise the limit of open files (ulimit -n) or "
@@ -110,6 +114,7 @@ SupervisorLoop::SupervisorLoop() : state_(new State) {
     thread.detach();
   } catch (...) {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    close_all();
     throw_error(ErrorCode::kUnavailable, "can't supervise workers: the system has no thread left");
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -25,11 +25,12 @@
 namespace neuropod::multiprocess {
 namespace {
 
-constexpr size_t kMostDrained = 1 << 20;  // at once: others want the supervisor, too
+constexpr size_t kMostDrained = 64 << 10;  // at once, a full pipe: others want the supervisor, too
 constexpr size_t kLongestLine = 64 << 10;
 constexpr size_t kLastLines = 12;
 constexpr size_t kLongestLastLine = 300;
 constexpr size_t kMostQueued = 10'000;
+constexpr size_t kMostQueuedBytes = 16 << 20;
 
 struct Line {
   LogLevel level;
@@ -47,10 +48,11 @@ class LogForwarder {
 
   void add(Line line) {
     std::lock_guard lock(mutex_);
-    if (lines_.size() >= kMostQueued) {
+    if (lines_.size() >= kMostQueued || bytes_ + line.text.size() > kMostQueuedBytes) {
       ++dropped_;
       return;
     }
+    bytes_ += line.text.size();
     lines_.push_back(std::move(line));
     ++added_;
     wake_.notify_one();
@@ -80,6 +82,7 @@ class LogForwarder {
       wake_.wait(lock, [this] { return !lines_.empty() || dropped_ > 0; });
       std::deque<Line> lines = std::move(lines_);
       lines_.clear();
+      bytes_ = 0;
       const uint64_t dropped = std::exchange(dropped_, 0);
       lock.unlock();
       for (const Line& line : lines) log(line.level, line.text, line.file.c_str(), line.number);
@@ -89,8 +92,10 @@ class LogForwarder {
                         "than they could be written",
                         dropped));
       }
+      const size_t count = lines.size();
+      lines.clear();
       lock.lock();
-      written_ += lines.size();
+      written_ += count;
       done_.notify_all();
     }
   }
@@ -99,6 +104,7 @@ class LogForwarder {
   std::condition_variable wake_;
   std::condition_variable done_;
   std::deque<Line> lines_;
+  size_t bytes_ = 0;  // of their texts
   uint64_t dropped_ = 0;
   uint64_t added_ = 0;
   uint64_t written_ = 0;
@@ -118,6 +124,37 @@ LogForwarder& LogForwarder::instance() {
     current_forwarder.store(known, std::memory_order_release);
   }
   return *known->forwarder;
+}
+
+// `text` with U+FFFD for every byte that isn't part of UTF-8.
+std::string as_utf8(std::string_view text) {
+  const auto length_at = [text](size_t at) -> size_t {
+    const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned first = byte(at);
+    if (first < 0x80) return 1;
+    const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return 0;
+    for (size_t i = 1; i < length; ++i) {
+      if ((byte(at + i) & 0xC0) != 0x80) return 0;
+    }
+    // Too long a form, a surrogate, or above U+10FFFF.
+    const unsigned second = byte(at + 1);
+    const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
+                       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
+    return wrong ? 0 : length;
+  };
+  std::string valid;
+  valid.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = length_at(at);
+    if (length == 0) {
+      valid += "\xEF\xBF\xBD";
+    } else {
+      valid += text.substr(at, length);
+    }
+    at += std::max<size_t>(length, 1);
+  }
+  return valid;
 }
 
 // A line of the worker's own log: \x01LEVEL\x02FILE:LINE\x02TEXT.
@@ -174,8 +211,9 @@ void WorkerOutput::finish() {
 void WorkerOutput::end_line() {
   Line line{LogLevel::kInfo, "", __FILE__, __LINE__};
   if (!parse_marked(line_, &line)) line.text = line_;
+  line.text = as_utf8(line.text);
   if (!line.text.empty()) {
-    last_.push_back(line.text.substr(0, kLongestLastLine));
+    last_.push_back(as_utf8(std::string_view(line.text).substr(0, kLongestLastLine)));
     if (last_.size() > kLastLines) last_.pop_front();
   }
   line.text = fmt::format("[{}] {}", name_, line.text);
@@ -186,6 +224,10 @@ void WorkerOutput::end_line() {
 std::string WorkerOutput::last_lines() const {
   if (last_.empty()) return "";
   return fmt::format("; it printed last: \"{}\"", fmt::join(last_, "\n"));
+}
+
+void log_later(LogLevel level, std::string text, const char* file, int line) {
+  if (log_enabled(level)) LogForwarder::instance().add({level, std::move(text), file, line});
 }
 
 void flush_worker_log() {

@@ -2,6 +2,9 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
+
+#include "neuropod/base/logging.hh"
 
 namespace neuropod::multiprocess {
 
@@ -28,6 +31,11 @@ class WorkerOutput {
   std::string line_;
   std::deque<std::string> last_;
 };
+
+/// Logs a line without waiting for whoever writes it. For what the supervisor's thread has to say:
+/// a program's sink may block (Python's waits for the interpreter's lock).
+void log_later(LogLevel level, std::string text, const char* file = __builtin_FILE(),
+               int line = __builtin_LINE());
 
 /// Waits until every line that was drained before has reached the log, at most a second. For tests
 /// and the end of a model.

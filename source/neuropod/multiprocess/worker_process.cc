@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,9 +24,15 @@
 
 extern char** environ;
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define NEUROPOD_FORK ::fork
+#endif
+#endif
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NEUROPOD_FORK ::fork
-#else
+#endif
+#ifndef NEUROPOD_FORK
 // The child borrows this process's memory until it runs the worker, so that starting one from a
 // program of many gigabytes takes no longer than from a small one. It calls nothing but
 // async-signal-safe functions.
@@ -95,6 +102,8 @@ struct Failure {
     ::_exit(127);
   };
   ::setpgid(0, 0);
+  // The program asks for this, too, and compares its parent: this may have ended before.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action{};
     action.sa_handler = SIG_DFL;
@@ -128,6 +137,7 @@ struct Failure {
 
 // The same file under a number above 3.
 OwnedDescriptor moved_up(OwnedDescriptor descriptor) {
+  if (!descriptor) fail("opening a descriptor", errno);
   if (descriptor.get() > kControl) return descriptor;
   OwnedDescriptor moved(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, kControl + 1));
   if (!moved) fail("duplicating a descriptor", errno);
@@ -143,12 +153,13 @@ std::pair<OwnedDescriptor, OwnedDescriptor> make_pipe(int flags) {
 
 }  // namespace
 
+std::atomic<bool> without_pidfds{false};
+
 WorkerProcess start_worker(const WorkerLaunch& launch) {
   auto [ours, theirs] = ControlSocket::pair();
   OwnedDescriptor control =
       moved_up(OwnedDescriptor(::fcntl(theirs.descriptor(), F_DUPFD_CLOEXEC, 4)));
   theirs.close();
-  if (!control) fail("duplicating a descriptor", errno);
   auto [output, printed] = make_pipe(O_NONBLOCK);
   printed = moved_up(std::move(printed));
   auto [report, reported] = make_pipe(0);
@@ -166,12 +177,19 @@ WorkerProcess start_worker(const WorkerLaunch& launch) {
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   const std::vector<char*> environment_pointers = pointers_to(environment);
 
+  // No handler of the program's may run in the child, which shares this memory for a while.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = NEUROPOD_FORK();
   if (pid == 0) {
     become_worker(launch, argument_pointers.data(), environment_pointers.data(), control.get(),
                   printed.get(), null.get(), reported.get());
   }
-  if (pid < 0) fail("making a process", errno);
+  const int failed = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) fail("making a process", failed);
   reported.reset();
   Failure failure{};
   ssize_t size = 0;
@@ -185,7 +203,11 @@ WorkerProcess start_worker(const WorkerLaunch& launch) {
 
   WorkerProcess process;
   process.pid = pid;
-  process.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!without_pidfds.load()) {
+    process.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  }
+  // A stopped worker reads nothing, and what asks it for something mustn't wait.
+  ::fcntl(ours.descriptor(), F_SETFL, O_NONBLOCK);
   process.control = std::move(ours);
   process.output = std::move(output);
   return process;

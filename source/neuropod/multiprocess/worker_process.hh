@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -36,6 +37,9 @@ struct WorkerProcess {
 /// (PR_SET_PDEATHSIG). Error(unavailable): the executable is missing or can't be started; names it
 /// and errno's text, or that descriptors or processes are exhausted.
 WorkerProcess start_worker(const WorkerLaunch& launch);
+
+/// For tests: whether start_worker() leaves pidfd_open alone, as where a sandbox refuses it.
+extern std::atomic<bool> without_pidfds;
 
 /// The program `neuropod-worker`: NEUROPOD_WORKER if it is set, otherwise beside this library: in
 /// the installed tree, in a wheel, in a build tree. Error(unavailable) lists where it looked.

@@ -1,7 +1,12 @@
 #include "neuropod/backends/echo/echo_backend.hh"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <thread>
@@ -48,6 +53,21 @@ bool starts_negative(const NeuropodTensor& tensor) {
   return tensor.as_typed_tensor<float>()->get_raw_data_ptr()[0] < 0;
 }
 
+// What ends a process, or keeps it busy.
+void act(const std::string& action) {
+  if (action == "segv") ::raise(SIGSEGV);
+  if (action == "abort") std::abort();
+  if (action == "exit") std::exit(3);
+  if (action == "kill") ::kill(::getpid(), SIGKILL);
+  if (action == "hang") {
+    for (;;) ::pause();
+  }
+  if (action == "fork" && ::fork() == 0) {
+    ::sleep(2);
+    ::_exit(0);
+  }
+}
+
 uint64_t random_seed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
@@ -82,9 +102,14 @@ std::unique_ptr<NeuropodValueMap> EchoBackend::infer_internal(
   if (model_.sleep_ms > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(model_.sleep_ms));
   }
+  if (!model_.printed.empty()) {
+    std::printf("%s (stdout)\n", model_.printed.c_str());
+    std::fprintf(stderr, "%s (stderr)\n", model_.printed.c_str());
+  }
   if (model_.failing_input && inputs[*model_.failing_input] != nullptr &&
       starts_negative(*on_cpu(*inputs[*model_.failing_input]))) {
-    throw std::runtime_error(model_.failing_message);
+    if (model_.failing_action.empty()) throw std::runtime_error(model_.failing_message);
+    act(model_.failing_action);
   }
   std::optional<RandomOutputs> random;
   if (model_.is_random) random.emplace(*model_config_, inputs, seed_, random_calls_++);

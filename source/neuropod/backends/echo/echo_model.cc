@@ -106,11 +106,13 @@ EchoModel read_model(const Json& json, const ModelConfig& config) {
   }
   model.device = json.value("device", false);
   model.sleep_ms = json.value("sleep_ms", 0);
+  model.printed = json.value("print", "");
   if (json.contains("seed")) model.seed = json.at("seed").get<uint64_t>();
   if (json.contains("fail_if_negative")) {
     const Json& rule = json.at("fail_if_negative");
     model.failing_input = find_input(config, rule.at("input"));
-    model.failing_message = rule.at("message").get<std::string>();
+    model.failing_message = rule.value("message", "");
+    model.failing_action = rule.value("action", "");
   }
   return model;
 }

@@ -44,6 +44,10 @@ struct EchoOutput {
 ///                  "labels": {"op": "constant", "dtype": "string", "shape": [1], "values":
 ///                  ["cat"]}}}
 ///
+/// Instead of a message, fail_if_negative may have an `"action"`, for tests of what happens to a
+/// model's process: "segv", "abort", "exit", "kill", "hang", or "fork" (a child that lives for two
+/// seconds; the call succeeds). `"print": "…"` prints a line in each call, on stdout and on stderr.
+///
 /// Only `outputs` is required. Operations: identity, increment, sum, scale, transpose, join,
 /// running_sum, constant, random (whose `"seed"` stands beside `outputs`).
 struct EchoModel {
@@ -52,6 +56,8 @@ struct EchoModel {
   int sleep_ms = 0;                     ///< how long each call takes
   std::optional<size_t> failing_input;  ///< the call fails if its first element is negative,
   std::string failing_message;          ///< with this text
+  std::string failing_action;           ///< or instead of failing, see below
+  std::string printed;                  ///< on stdout and stderr in each call; nothing if empty
   bool is_random = false;               ///< some output is kRandom
   std::optional<uint64_t> seed;         ///< of random outputs; none: another one each time
 };

@@ -1,0 +1,205 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "neuropod/multiprocess/channel/host_channel.hh"
+#include "neuropod/multiprocess/channel/worker_channel.hh"
+
+namespace neuropod::multiprocess {
+namespace {
+
+using std::chrono::milliseconds;
+using Outcome = HostChannel::Outcome;
+using Spin = RuntimeOptions::Spin;
+
+// Both ends of a channel in one process, and executors that answer each call with its number + 1.
+class Pair {
+ public:
+  explicit Pair(Spin spin = Spin::kAuto)
+      : arena_(Arena::create("test", HostChannel::arena_bytes())),
+        host(arena_, spin),
+        worker(arena_, spin) {}
+  ~Pair() {
+    worker.stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void serve(int executors) {
+    for (int i = 0; i < executors; ++i) {
+      threads_.emplace_back([this] {
+        SpinPolicy policy(SpinPolicy::Side::kWorker, Spin::kAuto);
+        while (const auto index = worker.take(&policy)) {
+          CallSlot& slot = worker.slot(*index);
+          uint64_t value = 0;
+          std::memcpy(&value, slot.body.data(), sizeof value);
+          ++value;
+          std::memcpy(slot.body.data(), &value, sizeof value);
+          worker.finish(*index);
+        }
+      });
+    }
+  }
+
+  uint64_t call(uint64_t value) {
+    std::optional<uint32_t> index;
+    while (!(index = host.acquire()))
+      host.wait_for_slot(HostChannel::Clock::now() + milliseconds(10));
+    std::memcpy(host.slot(*index).body.data(), &value, sizeof value);
+    host.submit(*index, CallKind::kInfer);
+    EXPECT_EQ(host.wait(*index, std::nullopt), Outcome::kDone);
+    std::memcpy(&value, host.slot(*index).body.data(), sizeof value);
+    host.release(*index);
+    return value;
+  }
+
+ private:
+  const std::shared_ptr<Arena> arena_;
+  std::vector<std::thread> threads_;
+
+ public:
+  HostChannel host;
+  WorkerChannel worker;
+};
+
+class ChannelTest : public ::testing::TestWithParam<Spin> {};
+
+TEST_P(ChannelTest, EightThreadsGetTheirOwnAnswersFromTwoExecutors) {
+  Pair pair(GetParam());
+  pair.serve(2);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (uint64_t thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (uint64_t i = 0; i < 3000; ++i) {
+        const uint64_t value = thread << 32 | i;
+        wrong += pair.call(value) != value + 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(pair.host.calls_in_flight(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spins, ChannelTest, ::testing::Values(Spin::kAuto, Spin::kNever));
+
+TEST(ChannelStateTest, ACallThatHasNotBegunIsWithdrawnAndItsSlotComesBack) {
+  Pair pair;
+  for (int round = 0; round < 3 * int(kNumSlots); ++round) {
+    const auto slot = pair.host.acquire();
+    if (!slot) {
+      pair.serve(1);  // retires what was withdrawn
+      pair.call(1);
+      continue;
+    }
+    const uint64_t use = pair.host.use_of(*slot);
+    pair.host.submit(*slot, CallKind::kInfer);
+    if (pair.host.withdraw(*slot)) continue;
+    EXPECT_EQ(pair.host.wait(*slot, std::nullopt), Outcome::kDone);
+    EXPECT_FALSE(pair.host.is_finished(*slot, use));
+    pair.host.release(*slot);
+  }
+  EXPECT_EQ(pair.call(4), 5u);
+}
+
+TEST(ChannelStateTest, ARunningCallIsAbandonedAndItsSlotIsBusyUntilItEnds) {
+  Pair pair;
+  SpinPolicy policy(SpinPolicy::Side::kWorker, Spin::kAuto);
+  const uint32_t slot = *pair.host.acquire();
+  const uint64_t use = pair.host.use_of(slot);
+  pair.host.submit(slot, CallKind::kInfer);
+  ASSERT_EQ(pair.worker.take(&policy), slot);
+  EXPECT_EQ(pair.host.wait(slot, HostChannel::Clock::now() + milliseconds(20)), Outcome::kLate);
+  EXPECT_FALSE(pair.host.withdraw(slot));
+  EXPECT_TRUE(pair.host.abandon(slot));
+  EXPECT_FALSE(pair.host.is_finished(slot, use));
+  EXPECT_FALSE(pair.worker.finish(slot)) << "nobody reads the reply";
+  EXPECT_TRUE(pair.host.is_finished(slot, use));
+  for (uint32_t i = 0; i < kNumSlots; ++i) EXPECT_TRUE(pair.host.acquire());
+  EXPECT_FALSE(pair.host.acquire());
+}
+
+TEST(ChannelStateTest, AnotherThreadCancelsACallThatHasNotBegun) {
+  Pair pair;
+  const uint32_t slot = *pair.host.acquire();
+  pair.host.submit(slot, CallKind::kInfer);
+  std::thread waiting([&] { EXPECT_EQ(pair.host.wait(slot, std::nullopt), Outcome::kWithdrawn); });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_TRUE(pair.host.cancel(slot));
+  waiting.join();
+  EXPECT_FALSE(pair.host.cancel(slot));
+}
+
+TEST(ChannelStateTest, AWaitIsInterrupted) {
+  Pair pair;
+  const uint32_t slot = *pair.host.acquire();
+  pair.host.submit(slot, CallKind::kInfer);
+  int asked = 0;
+  EXPECT_EQ(
+      pair.host.wait(
+          slot, std::nullopt, [](void* count) { return ++*static_cast<int*>(count) == 3; }, &asked),
+      Outcome::kInterrupted);
+}
+
+TEST(ChannelStateTest, ALostChannelEndsEveryWaitNowAndLater) {
+  Pair pair;
+  SpinPolicy policy(SpinPolicy::Side::kWorker, Spin::kAuto);
+  const uint32_t started = *pair.host.acquire();
+  pair.host.submit(started, CallKind::kInfer);
+  ASSERT_EQ(pair.worker.take(&policy), started);
+  const uint32_t done = *pair.host.acquire();
+  pair.host.submit(done, CallKind::kInfer);
+  ASSERT_EQ(pair.worker.take(&policy), done);
+  pair.worker.finish(done);
+  const uint32_t waiting = *pair.host.acquire();
+  pair.host.submit(waiting, CallKind::kInfer);
+  const uint32_t filling = *pair.host.acquire();
+
+  std::vector<std::thread> threads;
+  threads.emplace_back(
+      [&] { EXPECT_EQ(pair.host.wait(started, std::nullopt), Outcome::kLostStarted); });
+  threads.emplace_back(
+      [&] { EXPECT_EQ(pair.host.wait(waiting, std::nullopt), Outcome::kLostWaiting); });
+  std::this_thread::sleep_for(milliseconds(20));
+  pair.host.lose();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pair.host.wait(done, std::nullopt), Outcome::kDone) << "its reply is whole";
+  pair.host.submit(filling, CallKind::kInfer);
+  EXPECT_EQ(pair.host.wait(filling, std::nullopt), Outcome::kLostWaiting);
+  EXPECT_FALSE(pair.host.acquire());
+}
+
+TEST(ChannelStateTest, AWorkerThatScribblesOverTheChannelNeitherCrashesNorHangsTheHost) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 30; ++round) {
+    Pair pair;
+    std::atomic<bool> stop{false};
+    std::thread scribbler([&, seed = random()] {
+      std::mt19937 words(seed);
+      auto* memory = reinterpret_cast<std::atomic<uint32_t>*>(&pair.host.layout());
+      while (!stop) {
+        memory[words() % (sizeof(ChannelLayout) / 4)].store(words() % 16,
+                                                            std::memory_order_relaxed);
+        pair.host.slot(words() % kNumSlots).state.store(static_cast<CallState>(words() % 12));
+      }
+    });
+    for (int call = 0; call < 40; ++call) {
+      const auto slot = pair.host.acquire();
+      if (!slot) break;
+      pair.host.submit(*slot, CallKind::kInfer);
+      const auto outcome = pair.host.wait(*slot, HostChannel::Clock::now() + milliseconds(1));
+      if (outcome != Outcome::kLate) continue;
+      if (!pair.host.withdraw(*slot)) pair.host.abandon(*slot);
+    }
+    stop = true;
+    scribbler.join();
+  }
+}
+
+}  // namespace
+}  // namespace neuropod::multiprocess

@@ -1,0 +1,485 @@
+// A model in a worker, by the real program neuropod-worker and the echo plug-in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
+#include "neuropod/neuropod.hh"
+#include "neuropod/testing/error_of.hh"
+#include "neuropod/testing/package_on_disk.hh"
+
+namespace neuropod {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kDouble = R"("outputs": {"y": {"op": "scale", "input": "x", "by": 2}})";
+
+RuntimeOptions in_worker() {
+  RuntimeOptions options;
+  options.use_ope = true;
+  options.visible_device = Device::CPU;
+  return options;
+}
+
+// A package that doubles x; `more` is what happens besides.
+PackageOnDisk doubling(const std::string& more = "") {
+  return PackageOnDisk(one_input_config(), "{" + more + kDouble + "}");
+}
+
+PackageOnDisk failing(const std::string& action) {
+  return doubling(R"("fail_if_negative": {"input": "x", "action": ")" + action + R"("}, )");
+}
+
+NeuropodValueMap input(const Neuropod& model, const std::vector<float>& values) {
+  auto x = model.allocate_tensor<float>({static_cast<int64_t>(values.size())});
+  x->copy_from(values);
+  return {{"x", x}};
+}
+
+std::vector<float> values(const NeuropodValueMap& outputs) {
+  return outputs.at("y")->as_typed_tensor<float>()->get_data_as_vector();
+}
+
+const void* address_of(const std::shared_ptr<NeuropodValue>& value) {
+  return internal::RawDataAccess::get_untyped_data_ptr(*value->as_tensor());
+}
+
+pid_t worker_of(const Neuropod& model) { return static_cast<pid_t>(model.workers().at(0).pid); }
+
+bool wait_until(const std::function<bool()>& condition) {
+  for (int i = 0; i < 1000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return false;
+}
+
+bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
+
+size_t open_descriptors() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+size_t shared_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("memfd:neuropod") != std::string::npos;
+  return count;
+}
+
+size_t children() {
+  std::ifstream file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  size_t count = 0;
+  for (pid_t pid = 0; file >> pid;) ++count;
+  return count;
+}
+
+TEST(MultiprocessBackendTest, RunsTheModelInAnotherProcess) {
+  const PackageOnDisk package = doubling();
+  const Neuropod model(package.path(), in_worker());
+  EXPECT_THAT(values(*model.infer(input(model, {1, 2}))), ElementsAre(2, 4));
+  ASSERT_EQ(model.workers().size(), 1u);
+  EXPECT_NE(worker_of(model), ::getpid());
+  EXPECT_EQ(model.workers()[0].model, "tested");
+}
+
+TEST(MultiprocessBackendTest, AReturnedInputIsTheCallersOwnMemory) {
+  const PackageOnDisk package(one_input_config(),
+                              R"({"outputs": {"y": {"op": "identity", "input": "x"}}})");
+  const Neuropod model(package.path(), in_worker());
+  const auto inputs = input(model, std::vector<float>(100'000, 3));
+  const auto outputs = model.infer(inputs);
+  EXPECT_EQ(address_of(outputs->at("y")), address_of(inputs.at("x")));
+  EXPECT_EQ(model.stats().copied_bytes, 0u);
+}
+
+TEST(MultiprocessBackendTest, ResultsStayWhatTheyWereWhateverTheWorkerDoesLater) {
+  const PackageOnDisk package = doubling();
+  std::vector<std::unique_ptr<NeuropodValueMap>> kept;
+  {
+    const Neuropod model(package.path(), in_worker());
+    for (int i = 0; i < 50; ++i)
+      kept.push_back(model.infer(input(model, std::vector<float>(5000, i))));
+    ::kill(worker_of(model), SIGKILL);
+    for (int i = 0; i < 50; ++i) model.infer(input(model, std::vector<float>(5000, -1)));
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(values(*kept[size_t(i)]), Each(2 * i));
+}
+
+TEST(MultiprocessBackendTest, AWorkerThatDiesFailsItsCallWithTheCause) {
+  const std::pair<const char*, const char*> faults[] = {{"segv", "SIGSEGV"},
+                                                        {"abort", "SIGABRT"},
+                                                        {"exit", "exited with code 3"},
+                                                        {"kill", "SIGKILL"}};
+  for (const auto& [action, cause] : faults) {
+    const PackageOnDisk package = failing(action);
+    const Neuropod model(package.path(), in_worker());
+    const Error error = error_of([&] { model.infer(input(model, {-1})); });
+    EXPECT_EQ(error.code(), ErrorCode::kWorkerDied) << action;
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("model 'tested'"), HasSubstr(cause)));
+    EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8)) << action;
+    EXPECT_EQ(model.stats().worker_deaths, 1u);
+  }
+}
+
+TEST(MultiprocessBackendTest, RetriesRunACallAgainWhoseWorkerDied) {
+  const PackageOnDisk package = doubling(R"("sleep_ms": 300, )");
+  RuntimeOptions options = in_worker();
+  options.ope_options.retries = 1;
+  const Neuropod model(package.path(), options);
+  const pid_t worker = worker_of(model);
+  std::thread killer([worker] {
+    std::this_thread::sleep_for(milliseconds(100));
+    ::kill(worker, SIGKILL);
+  });
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+  killer.join();
+  EXPECT_EQ(model.stats().worker_deaths, 1u);
+}
+
+TEST(MultiprocessBackendTest, CallsThatHadNotBegunMoveToTheNextWorker) {
+  const PackageOnDisk package = doubling(R"("sleep_ms": 200, )");
+  const Neuropod model(package.path(), in_worker());
+  const pid_t worker = worker_of(model);
+  std::atomic<int> right{0};
+  std::atomic<int> died{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      try {
+        right += values(*model.infer(input(model, {4}))) == std::vector<float>{8};
+      } catch (const Error& error) {
+        died += error.code() == ErrorCode::kWorkerDied;
+      }
+    });
+  }
+  std::this_thread::sleep_for(milliseconds(100));
+  ::kill(worker, SIGKILL);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(died, 1);
+  EXPECT_EQ(right, 3);
+}
+
+TEST(MultiprocessBackendTest, AnEndlessCallIsLateAndItsWorkerReplaced) {
+  const PackageOnDisk package = failing("hang");
+  RuntimeOptions options = in_worker();
+  options.ope_options.timeout = milliseconds(200);
+  options.ope_options.kill_grace = milliseconds(100);
+  const Neuropod model(package.path(), options);
+  const pid_t worker = worker_of(model);
+  const Error error = error_of([&] { model.infer(input(model, {-1})); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("ope_options.timeout"), HasSubstr("kill_grace")));
+  EXPECT_TRUE(wait_until([&] { return is_gone(worker); }));
+  EXPECT_TRUE(wait_until([&] { return model.workers()[0].state == "ready"; }));
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+}
+
+TEST(MultiprocessBackendTest, ALateCallThatHadNotBegunChangesNothing) {
+  const PackageOnDisk package = doubling(R"("sleep_ms": 500, )");
+  RuntimeOptions options = in_worker();
+  options.ope_options.timeout = milliseconds(800);
+  const Neuropod model(package.path(), options);
+  std::thread first([&] { EXPECT_THAT(values(*model.infer(input(model, {1}))), ElementsAre(2)); });
+  std::this_thread::sleep_for(milliseconds(50));
+  const Error error = error_of([&] { model.infer(input(model, {2})); });
+  first.join();
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_EQ(model.stats().worker_deaths, 0u);
+}
+
+TEST(MultiprocessBackendTest, AStatefulModelsFirstCallAfterARestartSaysThatTheStateIsGone) {
+  const PackageOnDisk package(one_input_config(R"("stateful": true,)"),
+                              R"({"outputs": {"y": {"op": "running_sum", "input": "x"}}})");
+  Neuropod model(package.path(), in_worker());
+  model.infer(input(model, {1}));
+  EXPECT_THAT(values(*model.infer(input(model, {2}))), ElementsAre(3));
+  const pid_t worker = worker_of(model);
+  ::kill(worker, SIGKILL);
+  ASSERT_TRUE(wait_until(
+      [&] { return worker_of(model) != worker && model.workers()[0].state == "ready"; }));
+  const Error error = error_of([&] { model.infer(input(model, {2})); });
+  EXPECT_EQ(error.code(), ErrorCode::kWorkerDied);
+  EXPECT_THAT(error.message(), HasSubstr("state"));
+  EXPECT_THAT(values(*model.infer(input(model, {5}))), ElementsAre(5));
+  model.reset();
+  EXPECT_THAT(values(*model.infer(input(model, {7}))), ElementsAre(7));
+}
+
+TEST(MultiprocessBackendTest, AWorkerThatDiesAgainAndAgainIsUnavailableForAWhile) {
+  const PackageOnDisk package = failing("exit");
+  const Neuropod model(package.path(), in_worker());
+  std::set<ErrorCode> codes;
+  for (int i = 0; i < 8; ++i)
+    codes.insert(error_of([&] { model.infer(input(model, {-1})); }).code());
+  EXPECT_THAT(codes, ElementsAre(ErrorCode::kUnavailable, ErrorCode::kWorkerDied));
+  EXPECT_TRUE(wait_until([&] { return model.workers()[0].state == "ready"; }));
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+}
+
+TEST(MultiprocessBackendTest, AModelThatForksLeavesNothing) {
+  const PackageOnDisk package = failing("fork");
+  const size_t before = children();
+  {
+    const Neuropod model(package.path(), in_worker());
+    EXPECT_THAT(values(*model.infer(input(model, {-1}))), ElementsAre(-2));
+    EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+  }
+  EXPECT_EQ(children(), before);
+}
+
+TEST(MultiprocessBackendTest, ForkedChildrenGetWorkersOfTheirOwn) {
+  const PackageOnDisk package = doubling();
+  const Neuropod model(package.path(), in_worker());
+  const auto inherited = input(model, {1, 2});
+  const auto held = model.infer(input(model, std::vector<float>(5000, 3)));
+  std::vector<pid_t> pids;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      bool right = values(*held)[4999] == 6;
+      for (int call = 0; call < 20 && right; ++call) {
+        right = values(*model.infer(inherited)) == std::vector<float>{2, 4} &&
+                values(*model.infer(input(model, {float(call)})))[0] == float(2 * call);
+      }
+      ::_exit(right && model.workers().at(0).host_pid == ::getpid() ? 0 : 1);
+    }
+    pids.push_back(pid);
+  }
+  for (int call = 0; call < 200; ++call) {
+    ASSERT_THAT(values(*model.infer(input(model, {float(call)}))), ElementsAre(2 * call));
+  }
+  for (const pid_t pid : pids) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_THAT(values(*held), Each(6));
+}
+
+TEST(MultiprocessBackendTest, AThreadThatLoadedMayEnd) {
+  const PackageOnDisk package = doubling();
+  std::optional<Neuropod> model;
+  std::thread([&] { model.emplace(package.path(), in_worker()); }).join();
+  const pid_t worker = worker_of(*model);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(values(*model->infer(input(*model, {1}))), ElementsAre(2));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  EXPECT_EQ(worker_of(*model), worker);
+}
+
+TEST(MultiprocessBackendTest, AStoppedWorkerIsNotTakenForDead) {
+  const PackageOnDisk package = doubling();
+  const Neuropod model(package.path(), in_worker());
+  ::kill(worker_of(model), SIGSTOP);
+  std::thread waiting(
+      [&] { EXPECT_THAT(values(*model.infer(input(model, {1}))), ElementsAre(2)); });
+  std::this_thread::sleep_for(milliseconds(1500));
+  EXPECT_EQ(model.workers()[0].state, "stopped");
+  ::kill(worker_of(model), SIGCONT);
+  waiting.join();
+  EXPECT_EQ(model.stats().worker_deaths, 0u);
+}
+
+TEST(MultiprocessBackendTest, SeveralWorkersShareTheCalls) {
+  const PackageOnDisk package = doubling(R"("sleep_ms": 50, )");
+  RuntimeOptions options = in_worker();
+  options.ope_options.num_workers = 2;
+  const Neuropod model(package.path(), options);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int call = 0; call < 4; ++call) model.infer(input(model, {1}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const WorkerInfo& worker : model.workers()) EXPECT_GE(worker.calls, 4u);
+}
+
+TEST(MultiprocessBackendTest, AsynchronousCallsEndAndCanBeWithdrawn) {
+  const PackageOnDisk package = doubling(R"("sleep_ms": 100, )");
+  const Neuropod model(package.path(), in_worker());
+  auto future = model.infer_async(input(model, {3}));
+  std::promise<Error> cancelled;
+  const AsyncCall second = model.infer_async(
+      input(model, {4}), {}, [&](std::unique_ptr<NeuropodValueMap>, std::exception_ptr error) {
+        cancelled.set_value(error_of([&] { std::rethrow_exception(error); }));
+      });
+  EXPECT_TRUE(second.cancel());
+  EXPECT_THAT(values(*future.get()), ElementsAre(6));
+  EXPECT_EQ(cancelled.get_future().get().code(), ErrorCode::kCancelled);
+}
+
+TEST(MultiprocessBackendTest, MoreThanTheArenaIsOutOfMemoryAndTheModelStaysUsable) {
+  const PackageOnDisk package = doubling();
+  RuntimeOptions options = in_worker();
+  options.ope_options.memory_limit = uint64_t{256} << 20;
+  const Neuropod model(package.path(), options);
+  const Error error = error_of([&] { model.allocate_tensor<float>({int64_t{1} << 30}); });
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(error.message(), HasSubstr("memory_limit"));
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+}
+
+TEST(MultiprocessBackendTest, AMissingWorkerProgramSaysWhereItWasLookedFor) {
+  const PackageOnDisk package = doubling();
+  const ScopedEnvironment missing("NEUROPOD_WORKER", "/nonexistent/neuropod-worker");
+  const Error error = error_of([&] { const Neuropod model(package.path(), in_worker()); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("NEUROPOD_WORKER"), HasSubstr("/nonexistent")));
+}
+
+TEST(MultiprocessBackendTest, AFailedLoadSaysWhatFailsInThisProcessAndLeavesNothing) {
+  const PackageOnDisk package(one_input_config(), R"({"outputs": {"y": {"op": "no such"}}})");
+  const size_t descriptors = open_descriptors();
+  RuntimeOptions here = in_worker();
+  here.use_ope = false;
+  const Error expected = error_of([&] { const Neuropod model(package.path(), here); });
+  const Error error = error_of([&] { const Neuropod model(package.path(), in_worker()); });
+  EXPECT_EQ(error.code(), expected.code());
+  EXPECT_EQ(error.message(), expected.message());
+  EXPECT_EQ(children(), 0u);
+  EXPECT_LE(open_descriptors(), descriptors + 2);  // the supervisor's own, once
+}
+
+TEST(MultiprocessBackendTest, FaultsAtEachStepOfStartingAreLoadErrors) {
+  const PackageOnDisk package = doubling();
+  for (const char* point :
+       {"start", "connected", "before_adopt", "before_load", "after_load", "before_reply"}) {
+    RuntimeOptions options = in_worker();
+    options.ope_options.env["NEUROPOD_TEST_FAULT"] = std::string(point) + ":exit";
+    const Error dead = error_of([&] { const Neuropod model(package.path(), options); });
+    EXPECT_EQ(dead.code(), ErrorCode::kLoadFailed) << point;
+    EXPECT_THAT(dead.message(), HasSubstr("exited with code 3")) << point;
+    options.ope_options.env["NEUROPOD_TEST_FAULT"] = std::string(point) + ":hang";
+    options.ope_options.startup_timeout = milliseconds(300);
+    const Error late = error_of([&] { const Neuropod model(package.path(), options); });
+    EXPECT_EQ(late.code(), ErrorCode::kTimeout) << point;
+    EXPECT_EQ(children(), 0u) << point;
+  }
+}
+
+TEST(MultiprocessBackendTest, FaultsInEachStateOfACallAreItsDeath) {
+  const PackageOnDisk package = doubling();
+  for (const char* point : {"taken", "before_infer", "after_infer", "before_finish"}) {
+    RuntimeOptions options = in_worker();
+    options.ope_options.env["NEUROPOD_TEST_FAULT"] = std::string(point) + ":kill";
+    const Neuropod model(package.path(), options);
+    EXPECT_EQ(error_of([&] { model.infer(input(model, {1})); }).code(), ErrorCode::kWorkerDied)
+        << point;
+  }
+}
+
+TEST(MultiprocessBackendTest, AWorkerThatListensServesSeveralHosts) {
+  const PackageOnDisk package = doubling();
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/socket";
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    ::execl(NEUROPOD_TEST_WORKER, "neuropod-worker", "--listen", path.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(path); }));
+  RuntimeOptions options = in_worker();
+  options.ope_options.control_queue_name = path;
+  {
+    const Neuropod one(package.path(), options);
+    const Neuropod other(package.path(), options);
+    EXPECT_THAT(values(*one.infer(input(one, {1}))), ElementsAre(2));
+    EXPECT_THAT(values(*other.infer(input(other, {2}))), ElementsAre(4));
+    EXPECT_EQ(worker_of(one), worker);
+  }
+  {
+    const Neuropod later(package.path(), options);
+    EXPECT_THAT(values(*later.infer(input(later, {3}))), ElementsAre(6));
+  }
+  ::kill(worker, SIGTERM);
+  ::waitpid(worker, nullptr, 0);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  const Error error = error_of([&] { const Neuropod model(package.path(), options); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), HasSubstr("neuropod-worker --listen"));
+}
+
+TEST(MultiprocessBackendTest, WhatAModelPrintsGoesToTheLogWithItsName) {
+  const PackageOnDisk package = doubling(R"("print": "hello", )");
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  set_log_sink([&](const LogLine& line) {
+    std::lock_guard lock(mutex);
+    lines.emplace_back(line.message);
+  });
+  {
+    const Neuropod model(package.path(), in_worker());
+    model.infer(input(model, {1}));
+    EXPECT_TRUE(wait_until([&] {
+      std::lock_guard lock(mutex);
+      return lines.size() >= 2;
+    }));
+  }
+  set_log_sink({});
+  std::lock_guard lock(mutex);
+  EXPECT_THAT(lines,
+              ::testing::Contains(AllOf(HasSubstr("model 'tested'"), HasSubstr("hello (stdout)"))));
+  EXPECT_THAT(lines, ::testing::Contains(HasSubstr("hello (stderr)")));
+}
+
+TEST(MultiprocessBackendTest, AHundredLoadsLeaveNothing) {
+  const PackageOnDisk package = doubling();
+  {
+    const Neuropod warm(package.path(), in_worker());
+  }
+  const size_t descriptors = open_descriptors();
+  const size_t mappings = shared_mappings();
+  for (int i = 0; i < 100; ++i) {
+    const Neuropod model(package.path(), in_worker());
+    if (i % 10 == 0) model.infer(input(model, {1}));
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_EQ(shared_mappings(), mappings);
+  EXPECT_EQ(children(), 0u);
+}
+
+TEST(MultiprocessBackendTest, AHundredWorkersTakeAtMostFiveDescriptorsAndNoThreadEach) {
+  const PackageOnDisk package = doubling();
+  {
+    const Neuropod warm(package.path(), in_worker());
+  }
+  const auto threads = [] {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+      ++count;
+    return count;
+  };
+  const size_t descriptors_before = open_descriptors();
+  const size_t threads_before = threads();
+  std::vector<Neuropod> models;
+  for (int i = 0; i < 100; ++i) models.emplace_back(package.path(), in_worker());
+  EXPECT_LE(open_descriptors(), descriptors_before + 500);
+  EXPECT_EQ(threads(), threads_before);
+  for (const Neuropod& model : models) model.infer(input(model, {1}));
+}
+
+}  // namespace
+}  // namespace neuropod
