@@ -93,7 +93,8 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   std::unique_ptr<Life> life;
   RestartPolicy policy;
   SupervisorLoop::Id on_restart = 0;
-  SupervisorLoop::Id on_kill = 0;  // a worker that was asked to end and doesn't
+  SupervisorLoop::Id on_kill = 0;     // a worker that was asked to end and doesn't
+  SupervisorLoop::Id on_give_up = 0;  // nor when it was killed
   uint64_t lives = 0;
   bool stopping = false;
   bool was_ready = false;
@@ -399,6 +400,7 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
   loop->unwatch(ended->on_output);
   loop->cancel(ended->on_timeout);
   loop->cancel(std::exchange(on_kill, 0));
+  loop->cancel(std::exchange(on_give_up, 0));
   std::string cause = how;
   try {
     if (ended->process.output) {
@@ -471,13 +473,14 @@ void ManagedWorker::Rep::begin_stop() {
                        if (self.life != nullptr)
                          self.kill_process("it didn't end when it was asked to");
                      }));
-  loop->at(Clock::now() + kTimeToEnd + kTimeToDie, here([](Rep& self) {
-             if (self.life == nullptr) return;
-             log_later(LogLevel::kError,
-                       fmt::format("{}: worker {} can't be killed (it waits in the kernel)",
-                                   self.name(), self.life->process.pid));
-             self.end_life("can't be killed");
-           }));
+  on_give_up =
+      loop->at(Clock::now() + kTimeToEnd + kTimeToDie, here([](Rep& self) {
+                 if (self.life == nullptr) return;
+                 log_later(LogLevel::kError,
+                           fmt::format("{}: worker {} can't be killed (it waits in the kernel)",
+                                       self.name(), self.life->process.pid));
+                 self.end_life("can't be killed");
+               }));
 }
 
 ManagedWorker::ManagedWorker(WorkerSpec spec, std::function<void()> changed)
