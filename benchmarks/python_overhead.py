@@ -84,12 +84,19 @@ def addition(folder: Path) -> dict[str, Any]:
     scripted = torch.jit.script(Addition())
     x, y = np.ones(16, "float32"), np.full(16, 2, "float32")
     tensor_x, tensor_y = torch.from_numpy(x), torch.from_numpy(y)
-    with load_neuropod(path) as model, torch.no_grad():
+    with (
+        load_neuropod(path) as model,
+        load_neuropod(path, use_ope=True, threads=1) as worker,
+        torch.no_grad(),
+    ):
+        own_x, own_y = worker.allocate("x", x.shape), worker.allocate("y", y.shape)
+        own_x[:], own_y[:] = x, y
         return interleaved(
             {
                 "direct": lambda: scripted(torch.from_numpy(x), torch.from_numpy(y))["sum"].numpy(),
                 "direct_on_torch_tensors": lambda: scripted(tensor_x, tensor_y),
                 "neuropod": lambda: model.infer({"x": x, "y": y}),
+                "out_of_process": lambda: worker.infer({"x": own_x, "y": own_y}),
             },
             rounds=101,
             repeat=500,
@@ -101,11 +108,19 @@ def image(folder: Path) -> dict[str, Any]:
     path = package(folder, "image", Identity(), (spec, spec))
     scripted = torch.jit.script(Identity())
     picture = np.zeros((1200, 1920, 3), "uint8")
-    with load_neuropod(path) as model, torch.no_grad():
+    with (
+        load_neuropod(path) as model,
+        load_neuropod(path, use_ope=True, threads=1) as worker,
+        torch.no_grad(),
+    ):
+        own = worker.allocate("image", picture.shape)
+        own[:] = picture
         return interleaved(
             {
                 "direct": lambda: scripted(torch.from_numpy(picture))["image"].numpy(),
                 "neuropod": lambda: model.infer({"image": picture}),
+                "out_of_process": lambda: worker.infer({"image": own}),
+                "out_of_process_ordinary_array": lambda: worker.infer({"image": picture}),
             },
             rounds=101,
             repeat=500,

@@ -4,7 +4,7 @@ Builds the programs that need a framework, runs them, and prints one table per s
 `build/benchmarks/results.json`. Ratios compare within one interleaved run; absolute times depend on the
 machine.
 
-    python benchmarks/run.py [--only core metrics linking python torchscript]
+    python benchmarks/run.py [--only core metrics linking python torchscript out_of_process]
 """
 
 from __future__ import annotations
@@ -120,11 +120,22 @@ def build_torchscript_program() -> Path:
 
 def torchscript() -> dict[str, Any]:
     """The framework called directly against Neuropod, from C++."""
+    return json.loads(output_of(torchscript_program("torchscript_overhead")))
+
+
+def out_of_process() -> dict[str, Any]:
+    """What a process of its own costs a model, from C++; how workers start, end and share CPUs."""
+    ENVIRONMENT["NEUROPOD_WORKER"] = str(RELEASE / "bin" / "neuropod-worker")
+    return json.loads(output_of(torchscript_program("out_of_process")))
+
+
+def torchscript_program(name: str) -> list[str | Path]:
     folder = build_torchscript_program()
     models = BUILD / "models"
     output_of([sys.executable, TORCHSCRIPT / "benchmarks" / "make_models.py", models])
-    ENVIRONMENT["NEUROPOD_BACKEND_PATH"] = str(folder / "lib" / "neuropod" / "backends")
-    return json.loads(output_of([folder / "bin" / "torchscript_overhead", models]))
+    plugins = (folder / "lib" / "neuropod" / "backends", RELEASE / "lib" / "neuropod" / "backends")
+    ENVIRONMENT["NEUROPOD_BACKEND_PATH"] = ":".join(map(str, plugins))
+    return [folder / "bin" / name, models]
 
 
 SUBJECTS: dict[str, Callable[[], dict[str, Any]]] = {
@@ -133,6 +144,7 @@ SUBJECTS: dict[str, Callable[[], dict[str, Any]]] = {
     "linking": linking,
     "python": python,
     "torchscript": torchscript,
+    "out_of_process": out_of_process,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neuropod._native import CallControl, Model
+    from neuropod._native import Model
 
 
 class CallFuture(concurrent.futures.Future[dict[str, Any]]):

@@ -6,6 +6,7 @@ FOLDER then holds, for each name in MODELS, <name>.pt for torch alone and <name>
 """
 
 import argparse
+import json
 import tempfile
 import warnings
 from pathlib import Path
@@ -95,6 +96,22 @@ def write_model(folder: Path, name: str) -> None:
     )
 
 
+def write_echo_model(folder: Path) -> None:
+    """A package that needs no framework, for what is about workers only."""
+    package = folder / "echo.neuropod"
+    (package / "0" / "data").mkdir(parents=True, exist_ok=True)
+    spec = [{"name": "x", "dtype": "float32", "shape": [None]}]
+    config = {
+        "name": "echo",
+        "platform": "echo",
+        "input_spec": spec,
+        "output_spec": [spec[0] | {"name": "y"}],
+    }
+    (package / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    model = {"outputs": {"y": {"op": "scale", "input": "x", "by": 2}}}
+    (package / "0" / "data" / "echo.json").write_text(json.dumps(model), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the benchmark's models.")
     parser.add_argument(
@@ -104,6 +121,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in MODELS:
         write_model(folder, name)
+    write_echo_model(folder)
     print(folder)
 
 
