@@ -65,6 +65,32 @@ libraries = {line.split()[-1] for line in open("/proc/self/maps") if "/libtorch_
 print(*libraries)
 """
 
+RUN_BOTH = """
+import sys
+import numpy as np
+from neuropod import VersionConflictError, load_neuropod
+
+x = np.load(sys.argv[1])
+here = load_neuropod("new.neuropod")
+try:
+    load_neuropod("old.neuropod")
+except VersionConflictError as error:
+    print("conflict", "use_ope=True" in str(error))
+old = load_neuropod("old.neuropod", use_ope=True)
+new = load_neuropod("new.neuropod", use_ope=True)
+for _ in range(3):
+    outputs = [model.infer({"x": x}) for model in (here, old, new)]
+    for other in outputs[1:]:
+        np.testing.assert_allclose(outputs[0]["scores"].sum(axis=1), other["scores"].sum(axis=1), rtol=1e-5)
+np.testing.assert_allclose(outputs[0]["scores"], outputs[2]["scores"], rtol=1e-6)
+for model in (old, new):
+    maps = open(f"/proc/{model.workers()[0]['pid']}/maps")
+    print(*{line.split()[-1] for line in maps if "/libtorch_cpu" in line})
+same = load_neuropod("any.neuropod")
+old_same = load_neuropod("any.neuropod", use_ope=True, backend_overrides=[("torchscript", "", sys.argv[2])])
+np.testing.assert_allclose(same.infer({"x": x})["scores"], old_same.infer({"x": x})["scores"], rtol=1e-5)
+"""
+
 
 class TorchlessEnvironment:
     """The environment of the tests but for torch: a new one with links to its packages."""
@@ -248,3 +274,18 @@ def test_pip_makes_a_private_torch_and_remove_takes_it_away(
     assert not private.exists()
     _, library = environment.infer("any.neuropod")
     assert library.startswith(str(second))
+
+
+def test_one_program_runs_both_at_once_in_workers(
+    environment: TorchlessEnvironment, second: Path
+) -> None:
+    environment.work.joinpath("run_both.py").write_text(RUN_BOTH)
+    (plugin,) = (environment.data / "neuropod" / "backends").glob("torchscript-*")
+    both = {"NEUROPOD_BACKEND_PATH": folder_of_this_environment()}
+    printed = environment.run(
+        "run_both.py", "x.npy", str(plugin), python=Path(sys.executable), **both
+    )
+    conflict, old_library, new_library = printed.splitlines()
+    assert conflict == "conflict True"
+    assert old_library.startswith(str(second))
+    assert "/site-packages/torch/lib/" in new_library

@@ -89,10 +89,12 @@ ModelMetrics::~ModelMetrics() {
 }
 
 void ModelMetrics::set_loaded(uint64_t load_id, double load_seconds,
-                              std::weak_ptr<NeuropodTensorAllocator> allocator) {
+                              std::weak_ptr<NeuropodTensorAllocator> allocator,
+                              std::function<void(ModelStats*)> worker_stats) {
   identity_.load_id = load_id;
   load_seconds_ = load_seconds;
   allocator_ = std::move(allocator);
+  worker_stats_ = std::move(worker_stats);
   loaded_.store(true, std::memory_order_release);
 }
 
@@ -215,6 +217,7 @@ ModelStats ModelMetrics::stats() const {
   if (!loaded_.load(std::memory_order_acquire)) return stats;
   stats.load_seconds = load_seconds_;
   if (const auto allocator = allocator_.lock()) stats.allocator = allocator->stats();
+  if (worker_stats_) worker_stats_(&stats);
   return stats;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -61,7 +62,8 @@ class ModelMetrics {
 
   /// Once, before the first call that can succeed.
   void set_loaded(uint64_t load_id, double load_seconds,
-                  std::weak_ptr<NeuropodTensorAllocator> allocator);
+                  std::weak_ptr<NeuropodTensorAllocator> allocator,
+                  std::function<void(ModelStats*)> worker_stats = {});
 
   const ModelIdentity& identity() const noexcept { return identity_; }
   ModelStats stats() const;
@@ -93,6 +95,7 @@ class ModelMetrics {
   // Constant once `loaded_` is set.
   double load_seconds_ = 0;
   std::weak_ptr<NeuropodTensorAllocator> allocator_;
+  std::function<void(ModelStats*)> worker_stats_;  // or nothing
 
   // Synchronize themselves. A shard is made by the first thread that needs it; shard 0 is there.
   std::array<std::atomic<Shard*>, kNumShards> shards_{};

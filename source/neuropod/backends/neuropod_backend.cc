@@ -194,24 +194,17 @@ void NeuropodBackend::load_model() {
   rep_->load_seconds = loading.count();
   const uint64_t load_id = internal::count_load();
   if (rep_->metrics != nullptr) {
-    rep_->metrics->set_loaded(load_id, rep_->load_seconds, get_tensor_allocator());
+    rep_->metrics->set_loaded(load_id, rep_->load_seconds, get_tensor_allocator(), worker_stats());
     internal::list_model(rep_->metrics);
   }
   rep_->loaded = true;
 }
 
 ModelStats NeuropodBackend::stats() const {
-  ModelStats stats = local_stats();
-  add_worker_stats(&stats);
-  return stats;
-}
-
-void NeuropodBackend::add_worker_stats(ModelStats*) const {}
-
-ModelStats NeuropodBackend::local_stats() const {
   if (rep_->metrics != nullptr) return rep_->metrics->stats();
   ModelStats stats;
   if (!rep_->loaded) return stats;
+  if (const auto workers = worker_stats()) workers(&stats);
   stats.load_seconds = rep_->load_seconds;
   // Not const, since backends may make their allocator when it is first asked for.
   if (const auto allocator = const_cast<NeuropodBackend*>(this)->get_tensor_allocator()) {

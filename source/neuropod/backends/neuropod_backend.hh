@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -109,8 +110,9 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// reset_internal() takes its turn among them. Default: no.
   virtual bool takes_turns() const { return false; }
 
-  /// Adds to stats() what is known of the model's workers. Default: nothing.
-  virtual void add_worker_stats(ModelStats* stats) const;
+  /// What adds to stats() what is known of the model's workers, called at any time, also when the
+  /// backend is gone. Asked for once, when the model is loaded. Default: nothing.
+  virtual std::function<void(ModelStats*)> worker_stats() const { return {}; }
 
   /// True if tensors and the model can be on `device`. Default: the CPU only.
   virtual bool has_device(NeuropodDevice device) const;
@@ -136,7 +138,6 @@ class NEUROPOD_EXPORT NeuropodBackend {
   using Clock = std::chrono::steady_clock;
   NeuropodBackend(const std::string& neuropod_path, const RuntimeOptions& options,
                   Clock::time_point begin);
-  ModelStats local_stats() const;
   std::unique_ptr<NeuropodValueMap> infer_measured(
       const NeuropodValueMap& inputs, const std::vector<std::string>& requested_outputs,
       internal::CallMeter* meter);

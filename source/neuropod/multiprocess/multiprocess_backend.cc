@@ -446,13 +446,16 @@ int MultiprocessNeuropodBackend::concurrency() const {
   return rep_->ope().num_workers * rep_->ope().concurrency;
 }
 
-void MultiprocessNeuropodBackend::add_worker_stats(ModelStats* stats) const {
-  stats->has_workers = true;
-  Client* client = rep_->clients.find();
-  const WorkerPool* pool = client == nullptr ? nullptr : client->pool.load();
-  if (pool == nullptr) return;
-  stats->worker_deaths = pool->deaths();
-  stats->worker_restarts = pool->restarts();
+std::function<void(ModelStats*)> MultiprocessNeuropodBackend::worker_stats() const {
+  return [model = std::weak_ptr<Rep>(rep_)](ModelStats* stats) {
+    stats->has_workers = true;
+    const auto rep = model.lock();
+    Client* client = rep == nullptr ? nullptr : rep->clients.find();
+    const WorkerPool* pool = client == nullptr ? nullptr : client->pool.load();
+    if (pool == nullptr) return;
+    stats->worker_deaths = pool->deaths();
+    stats->worker_restarts = pool->restarts();
+  };
 }
 
 void MultiprocessNeuropodBackend::load_model_internal() {

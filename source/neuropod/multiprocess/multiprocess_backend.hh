@@ -38,7 +38,7 @@ class MultiprocessNeuropodBackend : public NeuropodBackend {
       const BoundInputs& inputs, const std::vector<std::string>& requested_outputs) override;
   void reset_internal() override;
   bool takes_turns() const override { return true; }
-  void add_worker_stats(ModelStats* stats) const override;
+  std::function<void(ModelStats*)> worker_stats() const override;
 
  private:
   struct Rep;

@@ -96,19 +96,19 @@ def write_model(folder: Path, name: str) -> None:
     )
 
 
-def write_echo_model(folder: Path) -> None:
+def write_echo_model(folder: Path, name: str, sleep_ms: int) -> None:
     """A package that needs no framework, for what is about workers only."""
-    package = folder / "echo.neuropod"
+    package = folder / f"{name}.neuropod"
     (package / "0" / "data").mkdir(parents=True, exist_ok=True)
     spec = [{"name": "x", "dtype": "float32", "shape": [None]}]
     config = {
-        "name": "echo",
+        "name": name,
         "platform": "echo",
         "input_spec": spec,
         "output_spec": [spec[0] | {"name": "y"}],
     }
     (package / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    model = {"outputs": {"y": {"op": "scale", "input": "x", "by": 2}}}
+    model = {"sleep_ms": sleep_ms, "outputs": {"y": {"op": "scale", "input": "x", "by": 2}}}
     (package / "0" / "data" / "echo.json").write_text(json.dumps(model), encoding="utf-8")
 
 
@@ -121,7 +121,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in MODELS:
         write_model(folder, name)
-    write_echo_model(folder)
+    write_echo_model(folder, "echo", sleep_ms=0)
+    write_echo_model(folder, "slow_echo", sleep_ms=200)
     print(folder)
 
 
