@@ -51,14 +51,15 @@ std::future<std::unique_ptr<NeuropodValueMap>> Neuropod::infer_async(
     NeuropodValueMap inputs, std::vector<std::string> requested_outputs) const {
   auto promise = std::make_shared<std::promise<std::unique_ptr<NeuropodValueMap>>>();
   auto future = promise->get_future();
-  infer_async(std::move(inputs), std::move(requested_outputs),
-              [promise](std::unique_ptr<NeuropodValueMap> outputs, std::exception_ptr error) {
-                if (error != nullptr) {
-                  promise->set_exception(error);
-                } else {
-                  promise->set_value(std::move(outputs));
-                }
-              });
+  infer_async(
+      std::move(inputs), std::move(requested_outputs),
+      [promise](std::unique_ptr<NeuropodValueMap> outputs, const std::exception_ptr& error) {
+        if (error != nullptr) {
+          promise->set_exception(error);
+        } else {
+          promise->set_value(std::move(outputs));
+        }
+      });
   return future;
 }
 

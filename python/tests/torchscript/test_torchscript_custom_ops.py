@@ -157,9 +157,7 @@ def test_workers_have_no_conflict(packages: Path, second: str) -> None:
     assert json.loads(run(packages, program)) == [[32], [62], [32], [32]]
 
 
-def test_a_library_that_is_missing_is_named(
-    packages: Path, use_ope: bool
-) -> None:
+def test_a_library_that_is_missing_is_named(packages: Path, use_ope: bool) -> None:
     program = INFER + (
         "import pathlib, shutil\n"
         "shutil.copytree(ROOT + '/once', ROOT + '/missing', dirs_exist_ok=True)\n"
@@ -173,9 +171,7 @@ def test_a_library_that_is_missing_is_named(
     assert run(packages, program, use_ope) == "not_found True"
 
 
-def test_a_library_that_cannot_be_opened_is_tried_again(
-    packages: Path, use_ope: bool
-) -> None:
+def test_a_library_that_cannot_be_opened_is_tried_again(packages: Path, use_ope: bool) -> None:
     program = INFER + (
         "import pathlib, shutil\n"
         "shutil.copytree(ROOT + '/once', ROOT + '/broken', dirs_exist_ok=True)\n"

@@ -112,7 +112,9 @@ def test_a_package_without_a_model(load: Load, write_package: WritePackage) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive" * 100])
-def test_a_model_file_that_is_no_torchscript(load: Load, write_package: WritePackage, content: bytes) -> None:
+def test_a_model_file_that_is_no_torchscript(
+    load: Load, write_package: WritePackage, content: bytes
+) -> None:
     package = write_package(content, X, Y)
     with pytest.raises(LoadFailedError, match=r"[Rr]eader failed.*torch\.jit\.save"):
         load(package)
@@ -190,7 +192,9 @@ def test_gradients_are_not_recorded(load_module: LoadModule) -> None:
     assert not model.infer({"x": np.float32([1])})["recorded"]
 
 
-def test_a_failed_load_leaves_nothing_that_disturbs_the_next(load: Load, write_package: WritePackage) -> None:
+def test_a_failed_load_leaves_nothing_that_disturbs_the_next(
+    load: Load, write_package: WritePackage
+) -> None:
     package = write_package(b"rubbish", X, Y)
     for _ in range(3):
         with pytest.raises(LoadFailedError):

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -117,8 +118,10 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   std::string name() const { return fmt::format("model '{}'", spec.model); }
 
   template <typename Function>
-  std::function<void()> here(Function function) {
-    return [self = this->shared_from_this(), function] { function(*self); };
+  std::function<void()> here(Function&& function) {
+    return [self = this->shared_from_this(), function = std::forward<Function>(function)] {
+      function(*self);
+    };
   }
 
   void set_state(State next, std::optional<Error> why = std::nullopt) {
@@ -144,7 +147,7 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   void take(const ControlMessage& content);
   void misunderstood(const std::string& why);
   void loaded(const LoadReply& reply);
-  void refuse(Error verdict);
+  void refuse(const Error& verdict);
   void look_for_end();
   void end_life(const std::string& how);
   void start_again(milliseconds wait, const std::string& cause);
@@ -337,9 +340,9 @@ void ManagedWorker::Rep::loaded(const LoadReply& reply) {
 }
 
 // This life is over, and there will be no other.
-void ManagedWorker::Rep::refuse(Error verdict) {
+void ManagedWorker::Rep::refuse(const Error& verdict) {
   if (life->ready || life->verdict) return;
-  life->verdict = std::move(verdict);
+  life->verdict = verdict;
   if (life->is_child) {
     kill_process("");
   } else {
@@ -488,7 +491,9 @@ ManagedWorker::ManagedWorker(WorkerSpec spec, std::function<void()> changed)
 
 ManagedWorker::~ManagedWorker() {
   // In a forked child nothing of the parent's may be let go of: cgroups would be removed.
-  if (rep_->is_forked()) new std::shared_ptr<Rep>(rep_);
+  if (rep_->is_forked()) {
+    static_cast<void>(new (std::nothrow) std::shared_ptr<Rep>(rep_));  // NOLINT(*): lost on purpose
+  }
   stop();
 }
 

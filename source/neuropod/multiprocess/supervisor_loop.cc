@@ -73,8 +73,9 @@ SupervisorLoop& SupervisorLoop::instance() {
       continue;
     }
     try {
-      current_instance.store(new Instance{generation, new SupervisorLoop},
-                             std::memory_order_release);
+      auto instance_made = std::make_unique<Instance>(Instance{generation, nullptr});
+      instance_made->loop = new SupervisorLoop;
+      current_instance.store(instance_made.release(), std::memory_order_release);
     } catch (...) {
       making.store(0);
       throw;

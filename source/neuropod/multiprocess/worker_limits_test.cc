@@ -92,7 +92,6 @@ TEST(WorkerLimitsTest, WithoutACgroupAQuotaIsRefused) {
 
 TEST(WorkerLimitsTest, ACgroupGoesWithItsObject) {
   std::string why;
-  std::string folder;
   const auto count = [] {
     size_t groups = 0;
     std::error_code ignored;

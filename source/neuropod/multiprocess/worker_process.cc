@@ -182,6 +182,7 @@ WorkerProcess start_worker(const WorkerLaunch& launch) {
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  // NOLINTNEXTLINE(bugprone-unsafe-functions): see become_worker()
   const pid_t pid = NEUROPOD_FORK();
   if (pid == 0) {
     become_worker(launch, argument_pointers.data(), environment_pointers.data(), control.get(),

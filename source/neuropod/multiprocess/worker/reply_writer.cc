@@ -25,7 +25,7 @@ LentResults::LentResults(std::shared_ptr<WorkerChannel> channel, std::shared_ptr
     : channel_(std::move(channel)), arena_(std::move(arena)) {}
 
 LentResults::~LentResults() {
-  for (auto& [offset, value] : lent_) drop(offset, std::move(value));
+  for (auto& [offset, value] : lent_) drop(offset, value);
 }
 
 void LentResults::lend(uint64_t offset, std::shared_ptr<NeuropodValue> value) {
@@ -33,7 +33,7 @@ void LentResults::lend(uint64_t offset, std::shared_ptr<NeuropodValue> value) {
   lent_[offset] = std::move(value);
 }
 
-void LentResults::drop(uint64_t offset, std::shared_ptr<NeuropodValue> value) noexcept {
+void LentResults::drop(uint64_t offset, const std::shared_ptr<NeuropodValue>& value) noexcept {
   if (value == nullptr) arena_->free(arena_->arena().at(offset, 1));
 }
 
@@ -46,7 +46,7 @@ void LentResults::take_back(uint64_t offset) {
     value = std::move(found->second);
     lent_.erase(found);
   }
-  drop(offset, std::move(value));
+  drop(offset, value);
 }
 
 void LentResults::drain() {

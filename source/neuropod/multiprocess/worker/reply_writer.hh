@@ -33,7 +33,7 @@ class LentResults {
   ResultArena& arena() noexcept { return *arena_; }
 
  private:
-  void drop(uint64_t offset, std::shared_ptr<NeuropodValue> value) noexcept;
+  void drop(uint64_t offset, const std::shared_ptr<NeuropodValue>& value) noexcept;
 
   const std::shared_ptr<WorkerChannel> channel_;
   const std::shared_ptr<ResultArena> arena_;
