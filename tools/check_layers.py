@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("bindings", ("bindings/*/*",)),
 )
 _RANKS = {name: rank for rank, (name, _) in enumerate(LAYERS)}
-_TEST_PATTERNS = ("*_test.cc", "*_benchmark.cc", "testing/*", "*/testing/*")
+_TEST_PATTERNS = ("*_test.cc", "*_benchmark.cc", "testing/*", "*/testing/*", "*/fuzz/*")
 _TEST_ROW = "tests"
 
 # Folders whose headers, not those of their subfolders, are installed; "" is source/neuropod/ itself.
