@@ -15,6 +15,10 @@ model = {"outputs": {"y": {"op": "identity", "input": "x"}}}
 (folder / "echo.json").write_text(json.dumps(model))
 with load_neuropod("echo.neuropod") as model:
     print(model.infer({"x": np.ones(2, "float32")})["y"].tolist())
+with load_neuropod("echo.neuropod", use_ope=True) as model:
+    x = model.allocate("x", (2,))
+    x[:] = 3
+    assert model.infer({"x": x})["y"].tolist() == [3.0, 3.0]
 """
 
 EVERYDAY = """

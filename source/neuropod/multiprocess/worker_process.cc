@@ -164,7 +164,9 @@ WorkerProcess start_worker(const WorkerLaunch& launch) {
   printed = moved_up(std::move(printed));
   auto [report, reported] = make_pipe(0);
   reported = moved_up(std::move(reported));
-  const OwnedDescriptor null = moved_up(OwnedDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  OwnedDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) null = make_pipe(0).first;  // a root without /dev: nothing to read either
+  null = moved_up(std::move(null));
 
   std::vector<std::string> arguments{launch.executable,
                                      "--connect",

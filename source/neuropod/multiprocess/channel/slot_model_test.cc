@@ -162,6 +162,8 @@ void add_host_steps(const World& w, std::vector<World>* next) {
       n.calls = w.calls + 1;
       n.host = kIdle;
       break;
+    default:
+      FAIL() << "no such step";
   }
   next->push_back(n);
 }
@@ -235,6 +237,8 @@ void add_worker_steps(const World& w, std::vector<World>* next) {
       break;
     case kDead:
       return;
+    default:
+      FAIL() << "no such step";
   }
   next->push_back(n);
 }

@@ -220,7 +220,7 @@ void measure_start(const std::string& models, const char* self) {
   std::vector<double> fresh, worker, close;
   for (int i = 0; i < 9; ++i) {
     auto start = Clock::now();
-    const pid_t pid = vfork();
+    const pid_t pid = fork();
     if (pid == 0) {
       execl(self, self, "--load", package.c_str(), nullptr);
       _exit(127);
@@ -335,7 +335,7 @@ void run(const std::string& models, const char* self) {
 int main(int argc, char** argv) {
   try {
     if (argc == 3 && std::string(argv[1]) == "--load") {
-      neuropod::Neuropod(argv[2], neuropod::benchmarks::here());
+      const neuropod::Neuropod model(argv[2], neuropod::benchmarks::here());
       _exit(0);
     }
     if (argc != 2) {
