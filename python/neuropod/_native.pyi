@@ -1,8 +1,8 @@
 """Neuropod's native module. Private: use `neuropod`."""
 
-from collections.abc import Callable, Mapping, Sequence
 import enum
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy.typing
