@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -83,16 +84,24 @@ class LazyAsyncCalls:
     """Makes AsyncCalls at the first use. Thread-safe."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._calls: AsyncCalls | None = None
 
     def get(self, threads: int) -> AsyncCalls:
+        if os.getpid() != self._process:  # forked: the threads are the parent's
+            self._begin()
         with self._lock:
             if self._calls is None:
                 self._calls = AsyncCalls(threads)
             return self._calls
 
     def close(self) -> None:
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if self._calls is not None:
                 self._calls.close()

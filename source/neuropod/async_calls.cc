@@ -40,22 +40,26 @@ void run(AsyncCallState& call, NeuropodBackend& backend) {
 
 }  // namespace
 
-AsyncCalls::~AsyncCalls() {
+AsyncCalls::AsyncCalls(std::shared_ptr<NeuropodBackend> backend) : backend_(std::move(backend)) {}
+
+AsyncCalls::~AsyncCalls() = default;
+
+AsyncCalls::Threads::~Threads() {
   std::deque<std::shared_ptr<AsyncCallState>> waiting;
-  std::vector<std::thread> threads;
+  std::vector<std::thread> begun;
   {
-    std::lock_guard lock(queue_->mutex);
-    queue_->closed = true;
-    waiting.swap(queue_->waiting);
-    threads.swap(threads_);
+    std::lock_guard lock(queue->mutex);
+    queue->closed = true;
+    waiting.swap(queue->waiting);
+    begun.swap(threads);
   }
-  queue_->wake.notify_all();
+  queue->wake.notify_all();
   for (const auto& call : waiting) {
     finish(*call, nullptr,
            std::make_exception_ptr(Error(
                ErrorCode::kCancelled, "the model was closed before this asynchronous call began")));
   }
-  for (std::thread& thread : threads) {
+  for (std::thread& thread : begun) {
     if (thread.get_id() == std::this_thread::get_id()) {
       thread.detach();
     } else {
@@ -70,15 +74,17 @@ AsyncCall AsyncCalls::submit(NeuropodValueMap inputs, std::vector<std::string> r
   call->inputs = std::move(inputs);
   call->requested_outputs = std::move(requested_outputs);
   call->done = std::move(done);
+  Threads& ours = threads_.get();
   {
-    std::lock_guard lock(queue_->mutex);
-    queue_->waiting.push_back(call);
-    if (queue_->idle < queue_->waiting.size() &&
-        threads_.size() < static_cast<size_t>(backend_->concurrency())) {
-      threads_.emplace_back([queue = queue_, backend = backend_] { serve(queue, backend); });
+    std::lock_guard lock(ours.queue->mutex);
+    ours.queue->waiting.push_back(call);
+    if (ours.queue->idle < ours.queue->waiting.size() &&
+        ours.threads.size() < static_cast<size_t>(backend_->concurrency())) {
+      ours.threads.emplace_back(
+          [queue = ours.queue, backend = backend_] { serve(queue, backend); });
     }
   }
-  queue_->wake.notify_one();
+  ours.queue->wake.notify_one();
   return AsyncCall(std::move(call));
 }
 

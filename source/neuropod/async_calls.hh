@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "neuropod/backends/call_control.hh"
+#include "neuropod/multiprocess/process_local.hh"
 #include "neuropod/neuropod.hh"
 
 namespace neuropod::internal {
@@ -21,11 +22,11 @@ struct AsyncCallState {
   CallControl control;
 };
 
-/// Runs a model's asynchronous calls on up to concurrency() threads, which the first calls start.
-/// Thread-safe.
+/// Runs a model's asynchronous calls on up to concurrency() threads, which the first calls start. A
+/// forked child starts its own. Thread-safe.
 class AsyncCalls {
  public:
-  explicit AsyncCalls(std::shared_ptr<NeuropodBackend> backend) : backend_(std::move(backend)) {}
+  explicit AsyncCalls(std::shared_ptr<NeuropodBackend> backend);
   /// Cancels what waits, waits for what runs. A thread whose callback drops the last copy of the
   /// model is left to end by itself.
   ~AsyncCalls();
@@ -36,7 +37,7 @@ class AsyncCalls {
                    Neuropod::InferCallback done);
 
  private:
-  // What the threads refer to, which may outlive this.
+  // What the threads refer to, which may outlive the rest.
   struct Queue {
     std::mutex mutex;
     std::condition_variable wake;
@@ -44,12 +45,17 @@ class AsyncCalls {
     size_t idle = 0;
     bool closed = false;
   };
+  // One process's.
+  struct Threads {
+    const std::shared_ptr<Queue> queue = std::make_shared<Queue>();
+    std::vector<std::thread> threads;  // guarded by the queue's mutex
+    ~Threads();
+  };
   static void serve(const std::shared_ptr<Queue>& queue,
                     const std::shared_ptr<NeuropodBackend>& backend);
 
   const std::shared_ptr<NeuropodBackend> backend_;
-  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::vector<std::thread> threads_;  // guarded by the queue's mutex
+  multiprocess::ProcessLocal<Threads> threads_{[] { return std::make_unique<Threads>(); }};
 };
 
 }  // namespace neuropod::internal
