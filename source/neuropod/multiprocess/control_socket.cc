@@ -1,6 +1,6 @@
 #include "neuropod/multiprocess/control_socket.hh"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -91,6 +91,9 @@ ControlSocket ControlSocket::connect(const std::string& path) {
   const sockaddr_un address = address_of(path);
   OwnedDescriptor socket = make_socket();
   enlarge_buffers(socket.get());
+  // The supervisor mustn't wait for a worker that is stopped and accepts nobody.
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK);
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
          0) {
     if (errno == EINTR) continue;
@@ -106,6 +109,11 @@ ControlSocket ControlSocket::connect(const std::string& path) {
                               "`neuropod-worker --listen {0}` starts one",
                               path, describe_file(path)));
     }
+    if (errno == EAGAIN) {
+      throw_error(
+          ErrorCode::kUnavailable,
+          fmt::format("the worker at '{}' accepts no connection now: too many wait for one", path));
+    }
     if (errno == EPROTOTYPE || errno == ENOTSOCK) {
       throw_error(ErrorCode::kUnavailable,
                   fmt::format("'{}' is no socket of a worker: it is {} of another kind", path,
@@ -114,6 +122,7 @@ ControlSocket ControlSocket::connect(const std::string& path) {
     throw_error(ErrorCode::kUnavailable,
                 fmt::format("can't connect to the worker at '{}': {}", path, std::strerror(errno)));
   }
+  ::fcntl(socket.get(), F_SETFL, flags);
   return ControlSocket(std::move(socket));
 }
 

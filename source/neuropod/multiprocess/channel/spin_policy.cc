@@ -18,10 +18,13 @@ constexpr auto kMostOfWorker = std::chrono::microseconds(20);
 constexpr auto kFirstMean = std::chrono::microseconds(50);
 constexpr uint32_t kFailuresBeforeStop = 3;
 constexpr uint32_t kTryOnceIn = 64;
+constexpr uint32_t kTryAsleepOnceIn = 8;
+constexpr auto kLongCall = std::chrono::microseconds(50);
 constexpr uint32_t kPausesBetweenLooks = 16;
 
 // Process-wide, as CPUs are: threads of all models that spin now.
 std::atomic<uint32_t> spinning{0};
+std::atomic<uint32_t> waiting{0};  // and callers that wait, whether they spin or not
 
 inline void pause_cpu() noexcept {
 #if defined(__x86_64__)
@@ -81,7 +84,18 @@ SpinPolicy::SpinPolicy(Side side, RuntimeOptions::Spin spin)
       spin_(spin),
       most_ticks_((TickClock::start(),
                    TickClock::rough_ticks(side == Side::kHost ? kMostOfHost : kMostOfWorker))),
+      long_ticks_(TickClock::rough_ticks(kLongCall)),
       mean_ticks_(TickClock::rough_ticks(kFirstMean)) {}
+
+bool SpinPolicy::spins_though_asleep() noexcept {
+  // A try after which the worker is asleep again was for nothing.
+  if (tried_.exchange(false, std::memory_order_relaxed))
+    pays_off_.store(false, std::memory_order_relaxed);
+  const bool now = pays_off_.load(std::memory_order_relaxed) ||
+                   asleep_.fetch_add(1, std::memory_order_relaxed) % kTryAsleepOnceIn == 0;
+  tried_.store(now, std::memory_order_relaxed);
+  return now;
+}
 
 void SpinPolicy::took(uint64_t ticks) noexcept {
   const uint64_t mean = mean_ticks_.load(std::memory_order_relaxed);
@@ -92,7 +106,22 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
                        bool peer_was_asleep) noexcept
     : policy_(policy), own_(own), peer_(peer) {
   const bool always = policy.spin_ == RuntimeOptions::Spin::kAlways;
-  if (policy.spin_ == RuntimeOptions::Spin::kNever || (peer_was_asleep && !always)) return;
+  if (policy.side_ == Side::kHost) {
+    waits_ = true;
+    waiting.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (policy.spin_ == RuntimeOptions::Spin::kNever) return;
+  if (policy.side_ == Side::kHost && !always) {
+    if (peer_was_asleep) {
+      if (!policy.spins_though_asleep()) return;
+    } else if (policy.tried_.exchange(false, std::memory_order_relaxed)) {
+      policy.pays_off_.store(true, std::memory_order_relaxed);
+    }
+    if (policy.mean_ticks_.load(std::memory_order_relaxed) > policy.long_ticks_ &&
+        waiting.load(std::memory_order_relaxed) >= usable_cpus()) {
+      return;
+    }
+  }
   uint64_t ticks = policy.most_ticks_;
   if (policy.side_ == Side::kHost) {
     const uint64_t mean = policy.mean_ticks_.load(std::memory_order_relaxed);
@@ -115,6 +144,7 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
 
 SpinPolicy::Wait::~Wait() {
   if (counted_) spinning.fetch_sub(1, std::memory_order_relaxed);
+  if (waits_) waiting.fetch_sub(1, std::memory_order_relaxed);
   if (!spun_) return;
   if (succeeded_) {
     policy_.failures_.store(0, std::memory_order_relaxed);

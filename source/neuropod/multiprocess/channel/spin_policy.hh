@@ -12,10 +12,15 @@ namespace neuropod::multiprocess {
 /// which was tried (docs/out_of_process.md, "Spinning"):
 ///
 /// 1. a waiter spins only while the peer runs on another CPU than its own;
-/// 2. the caller doesn't spin if the worker was asleep when it submitted;
+/// 2. the caller doesn't spin if the worker was asleep when it submitted, except in one of 8 such
+/// calls; if
+///    the next call then finds the worker awake, calls come one after the other, and spinning from
+///    the first on keeps both awake;
 /// 3. at most 1.5 × the mean call time of this model, and 500 µs (caller) or 20 µs (worker);
 /// 4. after three spins in vain only once in 64 calls, until one succeeds;
-/// 5. threads of this process that spin stay below the CPUs that affinity and cgroup quota allow.
+/// 5. threads of this process that spin stay below the CPUs that affinity and cgroup quota allow,
+/// and where calls
+///    take long none spins while as many calls run as there are CPUs: it would take a worker's.
 ///
 /// One object per channel (host; shared by its threads) or per executor thread (worker).
 /// **Thread safety**: thread-safe, by relaxed counters: it is advice.
@@ -51,18 +56,26 @@ class SpinPolicy {
     bool spun_ = false;
     bool succeeded_ = false;
     bool counted_ = false;  // among the process's spinning threads
+    bool waits_ = false;    // among its waiting callers
   };
 
   /// A call took `ticks`, for rule 3.
   void took(uint64_t ticks) noexcept;
 
  private:
+  bool spins_though_asleep() noexcept;
+
   const Side side_;
   const RuntimeOptions::Spin spin_;
   const uint64_t most_ticks_;
+  const uint64_t long_ticks_;
   std::atomic<uint64_t> mean_ticks_;
   std::atomic<uint32_t> failures_{0};
   std::atomic<uint32_t> skipped_{0};
+  std::atomic<uint32_t> asleep_{0};  // calls that found the worker asleep
+  std::atomic<bool> tried_{false};   // the last of them spun all the same
+  std::atomic<bool> pays_off_{
+      false};  // such a try was followed by a call that found the worker awake
 };
 
 /// CPUs that this process may use by its affinity and its cgroups' quota, at least 1. Read again at
