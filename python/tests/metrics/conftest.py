@@ -43,6 +43,14 @@ def model(write_package: Writer) -> Iterator[neuropod.Neuropod]:
         yield loaded
 
 
+@pytest.fixture
+def remote_model(write_package: Writer) -> Iterator[neuropod.Neuropod]:
+    """The same in a process of its own; a call takes 20 ms."""
+    path = write_package(fail_if_negative={"input": "x", "message": "negative"}, sleep_ms=20)
+    with neuropod.load_neuropod(path, use_ope=True) as loaded:
+        yield loaded
+
+
 @pytest.fixture(autouse=True)
 def no_callback() -> Iterator[None]:
     yield

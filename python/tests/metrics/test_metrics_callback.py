@@ -34,6 +34,22 @@ def test_is_told_of_each_call(model: neuropod.Neuropod) -> None:
     assert f'load_id="{good["load_id"]}"' in neuropod.metrics_text()
 
 
+def test_a_call_in_a_worker_has_its_parts(remote_model: neuropod.Neuropod) -> None:
+    records: list[CallRecord] = []
+    neuropod.set_metrics_callback(records.append)
+    remote_model.infer({"x": ONES})
+    with pytest.raises(neuropod.ModelError):
+        remote_model.infer({"x": -ONES})
+    good, bad = records
+    assert good["framework_seconds"] >= 0.019
+    assert good["transport_seconds"] > 0 and good["queue_seconds"] >= 0
+    parts = sum(good[f"{p}_seconds"] for p in ("checks", "sealing", "framework", "outputs"))  # type: ignore[literal-required]
+    parts += good["queue_seconds"] + good["transport_seconds"]
+    assert good["total_seconds"] == pytest.approx(parts, rel=0.01)
+    assert bad["error"] == "model_error"
+    assert bad["queue_seconds"] == bad["transport_seconds"] == 0
+
+
 def test_what_it_raises_disturbs_no_call(
     model: neuropod.Neuropod, capfd: pytest.CaptureFixture[str]
 ) -> None:

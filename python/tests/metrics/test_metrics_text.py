@@ -1,6 +1,8 @@
 """neuropod.metrics_text(), read by Prometheus' own parser."""
 
+import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import neuropod
 
 ONES = np.ones(4, "float32")
 GOLDEN = Path(__file__).with_name("metrics_text.golden")
+WORKER_GOLDEN = Path(__file__).with_name("metrics_text_of_workers.golden")
 
 Writer = Callable[..., Path]
 
@@ -102,14 +105,32 @@ def test_failed_loads_are_counted_by_code(tmp_path: Path) -> None:
     assert value("neuropod_model_load_failures_total", code="not_found") == before + 1
 
 
-def test_names_labels_and_bounds_are_those_of_the_golden_file(model: neuropod.Neuropod) -> None:
-    """Dashboards and alerts hang on them. A change is one for the change log; write the new text by
-    replacing the golden file with the one that the failure shows."""
+def names_labels_and_bounds() -> list[str]:
     text = neuropod.metrics_text()
     text = re.sub(r'load_id="\d+"', 'load_id="N"', text)
     text = re.sub(r'path="[^"]*"', 'path="P"', text)
     text = re.sub(r'version="\d[^"]*"', 'version="V"', text)
-    lines = [
-        line if line.startswith("#") else line.rpartition(" ")[0] for line in text.splitlines()
-    ]
-    assert lines == GOLDEN.read_text().splitlines()
+    return [line if line.startswith("#") else line.rpartition(" ")[0] for line in text.splitlines()]
+
+
+def test_names_labels_and_bounds_are_those_of_the_golden_file(model: neuropod.Neuropod) -> None:
+    """Dashboards and alerts hang on them. A change is one for the change log; write the new text by
+    replacing the golden file with the one that the failure shows."""
+    assert names_labels_and_bounds() == GOLDEN.read_text().splitlines()
+
+
+def test_a_model_in_a_worker_has_these_series_more(remote_model: neuropod.Neuropod) -> None:
+    golden = GOLDEN.read_text().splitlines()
+    lines = names_labels_and_bounds()
+    assert [line for line in golden if line not in lines] == []
+    assert [line for line in lines if line not in golden] == WORKER_GOLDEN.read_text().splitlines()
+
+
+def test_a_models_deaths_and_restarts_are_counted(remote_model: neuropod.Neuropod) -> None:
+    remote_model.infer({"x": ONES})
+    assert value("neuropod_worker_deaths_total", model="identity") == 0
+    os.kill(remote_model.workers()[0]["pid"], signal.SIGKILL)
+    remote_model.infer({"x": ONES})
+    assert value("neuropod_worker_deaths_total", model="identity") == 1
+    assert value("neuropod_worker_restarts_total", model="identity") == 1
+    assert value("neuropod_call_phase_duration_seconds_count", phase="queue") == 2

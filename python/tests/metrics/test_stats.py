@@ -162,3 +162,40 @@ def test_stats_are_plain_values_that_fit_a_screen(model: neuropod.Neuropod) -> N
     text = pprint.pformat(model.stats(), sort_dicts=False, width=100)
     assert len(text.splitlines()) < 70
     assert eval(text)["calls"] == 1000
+
+
+def test_a_workers_time_is_split_from_the_way_there(remote_model: neuropod.Neuropod) -> None:
+    for _ in range(5):
+        remote_model.infer({"x": ONES})
+    stats = remote_model.stats()
+    latency = stats["latency"]
+    assert latency["framework"]["p50_seconds"] >= 0.93 * 0.02, "the model sleeps for 20 ms"
+    assert latency["queue"]["count"] == latency["transport"]["count"] == 5
+    assert latency["transport"]["total_seconds"] > 0
+    assert sum(latency[part]["total_seconds"] for part in latency if part != "total") == (  # type: ignore[literal-required]
+        pytest.approx(latency["total"]["total_seconds"], rel=0.01)
+    )
+    assert stats["worker_deaths"] == stats["worker_restarts"] == 0
+
+
+def test_calls_wait_in_the_queue_of_a_worker(remote_model: neuropod.Neuropod) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: remote_model.infer({"x": ONES}), range(4)))
+    queue = remote_model.stats()["latency"]["queue"]
+    assert queue["max_seconds"] >= 0.02, "the last of four waited for others' 20 ms"
+
+
+def test_copies_for_a_worker_are_counted(remote_model: neuropod.Neuropod) -> None:
+    array = remote_model.allocate("x", (4,))
+    array[:] = 1
+    remote_model.infer({"x": array})
+    assert remote_model.stats()["copied_bytes"] == 0
+    remote_model.infer({"x": ONES})
+    assert remote_model.stats()["copied_bytes"] == ONES.nbytes
+
+
+def test_a_model_in_this_process_has_no_such_parts(model: neuropod.Neuropod) -> None:
+    model.infer({"x": ONES})
+    stats = model.stats()
+    assert "queue" not in stats["latency"] and "transport" not in stats["latency"]
+    assert "worker_deaths" not in stats and "worker_restarts" not in stats

@@ -184,7 +184,7 @@ void write_calls(Text& text, const std::vector<Model>& models) {
   text.series("neuropod_output_bytes_total", "counter", "Bytes of outputs that were returned.",
               [](const ModelStats& stats) { return stats.output_bytes; });
   text.series("neuropod_copied_bytes_total", "counter",
-              "Bytes of inputs that were copied: to another device, or to make a tensor.",
+              "Bytes of inputs that were copied: to a device, to a worker, or to make a tensor.",
               [](const ModelStats& stats) { return stats.copied_bytes; });
   text.series("neuropod_call_cpu_seconds_total", "counter",
               "CPU time of the calling threads inside calls.",

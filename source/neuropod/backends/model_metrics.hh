@@ -128,9 +128,9 @@ NEUROPOD_EXPORT void count_copy_for_next_call(const NeuropodTensor& tensor) noex
 /// For what runs a call in a worker, on the thread of the call: what of the time in
 /// infer_internal() went into waiting for the worker and into running the model there; the rest is
 /// transport.
-void report_remote_times(uint64_t queue_ticks, uint64_t run_ticks) noexcept;
+NEUROPOD_EXPORT void report_remote_times(uint64_t queue_ticks, uint64_t run_ticks) noexcept;
 /// The same: bytes of inputs that had to be copied to where the worker sees them.
-void report_copied_bytes(uint64_t bytes) noexcept;
+NEUROPOD_EXPORT void report_copied_bytes(uint64_t bytes) noexcept;
 
 /// Measures one call, on its stack. Null metrics: does nothing.
 class CallMeter {

@@ -14,6 +14,7 @@
 
 #include "neuropod/backends/metrics.hh"
 #include "neuropod/backends/neuropod_backend.hh"
+#include "neuropod/base/tick_clock.hh"
 #include "neuropod/core/generic_tensor.hh"
 #include "neuropod/neuropod.hh"
 #include "neuropod/testing/package_on_disk.hh"
@@ -183,6 +184,72 @@ TEST_F(ModelMetricsTest, TheFrameworksTimeIsInItsOwnPart) {
   const double parts = stats.checks.total_seconds + stats.sealing.total_seconds +
                        stats.framework.total_seconds + stats.outputs.total_seconds;
   EXPECT_NEAR(parts, stats.total.total_seconds, 1e-3 * stats.total.total_seconds);
+}
+
+uint64_t ticks_of(std::chrono::milliseconds time) { return TickClock::rough_ticks(time); }
+
+TEST_F(ModelMetricsTest, WhatAWorkerDidNotTakeIsTransport) {
+  const auto model = load([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    internal::report_remote_times(ticks_of(std::chrono::milliseconds(4)),
+                                  ticks_of(std::chrono::milliseconds(10)));
+  });
+  model->infer(floats(1));
+  const ModelStats stats = model->stats();
+  EXPECT_EQ(stats.queue.count, 1u);
+  EXPECT_EQ(stats.framework.count, 1u);
+  EXPECT_EQ(stats.transport.count, 1u);
+  EXPECT_NEAR(stats.queue.total_seconds, 4e-3, 1e-3);
+  EXPECT_NEAR(stats.framework.total_seconds, 10e-3, 2e-3);
+  EXPECT_GE(stats.transport.total_seconds, 5e-3);
+  const double parts = stats.checks.total_seconds + stats.sealing.total_seconds +
+                       stats.framework.total_seconds + stats.outputs.total_seconds +
+                       stats.queue.total_seconds + stats.transport.total_seconds;
+  EXPECT_NEAR(parts, stats.total.total_seconds, 1e-3 * stats.total.total_seconds);
+}
+
+TEST_F(ModelMetricsTest, NoWorkerTakesMoreThanTheCall) {
+  constexpr uint64_t kAbsurd = uint64_t(-1);
+  uint64_t queue = 0;
+  uint64_t run = 0;
+  const auto model = load([&] { internal::report_remote_times(queue, run); });
+  for (queue = 0; queue < 2; ++queue) {
+    for (const uint64_t each : {uint64_t(0), uint64_t(1), kAbsurd / 2, kAbsurd}) {
+      run = each;
+      model->infer(floats(1));
+    }
+  }
+  queue = kAbsurd;
+  model->infer(floats(1));
+  const ModelStats stats = model->stats();
+  EXPECT_EQ(stats.transport.count, 9u);
+  for (const LatencyStats* part : {&stats.queue, &stats.framework, &stats.transport}) {
+    EXPECT_LE(part->max_seconds, stats.total.max_seconds);
+    EXPECT_LE(part->total_seconds, stats.total.total_seconds);
+  }
+}
+
+TEST_F(ModelMetricsTest, AModelInThisProcessHasNoQueueAndNoTransport) {
+  const auto model = load();
+  model->infer(floats(1));
+  EXPECT_FALSE(model->stats().has_workers);
+  EXPECT_EQ(model->stats().queue.count, 0u);
+  EXPECT_EQ(model->stats().transport.count, 0u);
+  internal::report_remote_times(1, 1);  // outside of any call: nobody's
+  internal::report_copied_bytes(1);
+  EXPECT_EQ(model->stats().copied_bytes, 0u);
+}
+
+TEST_F(ModelMetricsTest, WhatIsReportedIsOfTheInnermostCall) {
+  const auto inner = load([] { internal::report_copied_bytes(3); });
+  const auto outer = load([&] {
+    internal::report_copied_bytes(5);
+    inner->infer(floats(1));
+    internal::report_copied_bytes(7);
+  });
+  outer->infer(floats(1));
+  EXPECT_EQ(inner->stats().copied_bytes, 3u);
+  EXPECT_EQ(outer->stats().copied_bytes, 12u);
 }
 
 TEST_F(ModelMetricsTest, WaitingForAStatefulModelsTurnIsInTheTotalOnly) {

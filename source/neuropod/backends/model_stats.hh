@@ -54,7 +54,8 @@ struct ModelStats {
 
   uint64_t input_bytes = 0;   ///< of inputs that passed the checks
   uint64_t output_bytes = 0;  ///< of outputs that were returned
-  /// Of inputs that were copied: to another device, or by a language's binding to make a tensor.
+  /// Of inputs that were copied: to another device, to where a worker sees them, or by a language's
+  /// binding to make a tensor.
   uint64_t copied_bytes = 0;
 
   /// CPU time of the calling threads inside calls; an estimate from samples for calls under a
