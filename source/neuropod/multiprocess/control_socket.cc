@@ -127,6 +127,11 @@ ControlSocket ControlSocket::connect(const std::string& path) {
 }
 
 bool ControlSocket::send(std::string_view message, const std::vector<int>& descriptors) {
+  if (descriptors.size() > kMostDescriptors) {
+    throw_error(ErrorCode::kInvalidArgument,
+                fmt::format("a message for a worker with {} descriptors; it can have {}",
+                            descriptors.size(), kMostDescriptors));
+  }
   iovec text{const_cast<char*>(message.data()), message.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
   msghdr header{};
@@ -212,9 +217,11 @@ ListeningSocket::ListeningSocket(const std::string& path) : path_(path), socket_
       throw_error(ErrorCode::kInvalidArgument,
                   fmt::format("can't listen at '{}': it is {}", path, describe_file(path)));
     }
-    try {
-      ControlSocket::connect(path);
-    } catch (const Error&) {
+    // Only this answer says that nobody listens; a socket of another kind is in use.
+    const OwnedDescriptor probe(
+        ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+        errno == ECONNREFUSED) {
       ::unlink(path.c_str());  // of a worker that is gone
       bound = bind();
     }
@@ -227,9 +234,19 @@ ListeningSocket::ListeningSocket(const std::string& path) : path_(path), socket_
     throw_error(ErrorCode::kInvalidArgument,
                 fmt::format("can't listen at '{}': {}", path, std::strerror(errno)));
   }
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) {
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+  }
 }
 
-ListeningSocket::~ListeningSocket() { ::unlink(path_.c_str()); }
+ListeningSocket::~ListeningSocket() {
+  struct stat status{};
+  if (::stat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+    ::unlink(path_.c_str());
+  }
+}
 
 ControlSocket ListeningSocket::accept() {
   OwnedDescriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));

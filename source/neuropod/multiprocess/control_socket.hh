@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -63,6 +65,8 @@ class ListeningSocket {
  private:
   const std::string path_;
   OwnedDescriptor socket_;
+  dev_t device_ = 0;  // of the file we made, so that nobody else's is removed
+  ino_t inode_ = 0;
 };
 
 }  // namespace neuropod::multiprocess

@@ -1,5 +1,6 @@
 #include "neuropod/multiprocess/request_writer.hh"
 
+#include <algorithm>
 #include <cstring>
 
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
@@ -8,6 +9,13 @@ namespace neuropod::multiprocess {
 namespace {
 
 using internal::RawDataAccess;
+
+// What bodies demand: a view of packed memory may lie anywhere, and is copied.
+bool is_aligned(uint64_t offset, const NeuropodTensor& tensor) {
+  const size_t count = tensor.get_num_elements();
+  const size_t element = count == 0 ? 1 : RawDataAccess::get_num_bytes(tensor) / count;
+  return offset % std::min<size_t>(element, 8) == 0;
+}
 
 // Its memory is kept from call to call.
 thread_local BodyWriter thread_body;
@@ -48,7 +56,8 @@ void RequestWriter::add(uint32_t index, const std::shared_ptr<NeuropodValue>& va
       body_->add(index, {}, type, dims, Place::kInputArena, 0, 0, 0);
       return;
     }
-    if (const auto offset = memory_.arena->offset_of(data, bytes)) {
+    if (const auto offset = memory_.arena->offset_of(data, bytes);
+        offset && is_aligned(*offset, tensor)) {
       body_->add(index, {}, type, dims, Place::kInputArena, *offset, bytes, 0);
       return;
     }

@@ -218,12 +218,16 @@ bool BodyReader::next(TensorRecord* record) {
 
   const uint64_t count = count_elements(record->dims);
   if (read.type == STRING_TENSOR) {
-    if (count > read.bytes / sizeof(uint64_t)) fail("fewer bytes than its strings need");
+    if (count >= read.bytes / sizeof(uint64_t)) fail("fewer bytes than its strings need");
   } else {
     const size_t element = element_bytes(read.type);
     if (element == kNotADtype) fail("a tensor of an unknown dtype");
     if (count > std::numeric_limits<uint64_t>::max() / element || count * element != read.bytes) {
       fail("a tensor whose bytes don't fit its dimensions");
+    }
+    // Nothing has more alignment than its size, halved for complex ones; 8 is enough for all.
+    if (record->place != Place::kInline && read.offset % std::min<size_t>(element, 8) != 0) {
+      fail("a tensor at an address that its dtype can't have");
     }
   }
   record->content = nullptr;

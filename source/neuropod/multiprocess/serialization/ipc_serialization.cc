@@ -1,6 +1,7 @@
 #include "neuropod/multiprocess/serialization/ipc_serialization.hh"
 
 #include <chrono>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,7 +49,14 @@ Json to_texts(const std::vector<std::string>& values) {
   return json;
 }
 
+// What isn't one would be walked through as an empty or a short one.
+void require_array(const Json& json) {
+  if (!json.is_array())
+    throw_error(ErrorCode::kInvalidArgument, "a list in a control message is none");
+}
+
 std::vector<std::string> from_texts(const Json& json) {
+  require_array(json);
   std::vector<std::string> values;
   for (const Json& value : json) values.push_back(from_text(value.get<std::string>()));
   return values;
@@ -68,10 +76,25 @@ std::map<std::string, std::string> from_text_map(const Json& json) {
   return values;
 }
 
+// The library's own get() casts numbers without looking at them.
+template <typename T>
+T value_of(const Json& json, const char* key) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    const bool fits = json.is_number_unsigned()
+                          ? std::in_range<T>(json.get<uint64_t>())
+                          : json.is_number_integer() && std::in_range<T>(json.get<int64_t>());
+    if (!fits) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  fmt::format("'{}' in a control message isn't a number that can be", key));
+    }
+  }
+  return json.get<T>();
+}
+
 template <typename T>
 void read(const Json& json, const char* key, T* value) {
   const auto found = json.find(key);
-  if (found != json.end()) *value = found->get<T>();
+  if (found != json.end()) *value = value_of<T>(*found, key);
 }
 
 std::string text_of(const Json& json, const char* key) {
@@ -148,12 +171,13 @@ Json to_json(const LoadRequest& request) {
 
 LoadRequest load_request(const Json& json) {
   LoadRequest request;
-  request.protocol = json.at("protocol").get<uint32_t>();
+  request.protocol = value_of<uint32_t>(json.at("protocol"), "protocol");
   read(json, "version", &request.version);
   read(json, "abi", &request.abi);
   if (request.protocol != kProtocolVersion) return request;
   read(json, "host_pid", &request.host_pid);
   request.path = text_of(json, "path");
+  require_array(json.at("overrides"));
   for (const Json& spec : json.at("overrides")) {
     const std::vector<std::string> parts = from_texts(spec);
     if (parts.size() != 3) {
@@ -189,7 +213,7 @@ Json to_json(const LoadFailure& failure) {
 
 LoadFailure load_failure(const Json& json) {
   LoadFailure failure;
-  const int code = json.at("code").get<int>();
+  const int code = value_of<int>(json.at("code"), "code");
   if (code >= 0 && code <= static_cast<int>(ErrorCode::kCancelled)) {
     failure.code = static_cast<ErrorCode>(code);
   }
@@ -238,7 +262,7 @@ ControlMessage deserialize(std::string_view text) {
     return message_of(Json::parse(text));
   } catch (const Json::exception& exception) {
     throw_error(ErrorCode::kInvalidArgument,
-                fmt::format("a broken control message ({}): {:.60}", exception.what(),
+                fmt::format("a broken control message ({:.120}): {:.60}", exception.what(),
                             Json(std::string(text.substr(0, 60)))
                                 .dump(-1, ' ', true, Json::error_handler_t::replace)));
   }

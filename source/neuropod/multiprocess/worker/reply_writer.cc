@@ -1,5 +1,6 @@
 #include "neuropod/multiprocess/worker/reply_writer.hh"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -119,7 +120,9 @@ void ReplyWriter::write_output(const std::string& name,
   const auto& dims = tensor->get_dims();
   const TensorType type = tensor->get_tensor_type();
   if (bytes > 0) {
-    if (const auto offset = inputs.offset_in_inputs(data, bytes)) {
+    const size_t element = bytes / tensor->get_num_elements();
+    if (const auto offset = inputs.offset_in_inputs(data, bytes);
+        offset && *offset % std::min<size_t>(element, 8) == 0) {
       body->add(index, named, type, dims, Place::kInputArena, *offset, bytes, 0);
       return;
     }
