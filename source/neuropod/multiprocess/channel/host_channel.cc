@@ -122,7 +122,11 @@ void HostChannel::submit(uint32_t index, CallKind kind) {
   submissions.events.fetch_add(1, std::memory_order_seq_cst);
   const bool sleeps = submissions.sleepers.load(std::memory_order_seq_cst) != 0;
   state_->worker_slept[index].store(sleeps, std::memory_order_relaxed);
-  if (sleeps) futex_wake(&submissions.events, 1);
+  if (sleeps) {
+    // Where it ran before says nothing about where it wakes up.
+    layout_->worker.cpu.store(~uint32_t{0}, std::memory_order_relaxed);
+    futex_wake(&submissions.events, 1);
+  }
   if (state_->lost.load(std::memory_order_seq_cst)) {
     move(slot, CallState::kSubmitted, CallState::kLostWaiting);
   }

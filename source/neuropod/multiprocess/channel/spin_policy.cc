@@ -161,11 +161,11 @@ bool SpinPolicy::Wait::spin() noexcept {
   if (until_ == ~uint64_t{0}) return true;
   const uint32_t cpu = this_cpu();
   own_.cpu.store(cpu, std::memory_order_relaxed);
-  if (peer_.cpu.load(std::memory_order_relaxed) == cpu || TickClock::now() >= until_) {
-    until_ = 0;
-    return false;
-  }
-  return true;
+  const bool shares_cpu = peer_.cpu.load(std::memory_order_relaxed) == cpu;
+  if (!shares_cpu && TickClock::now() < until_) return true;
+  if (shares_cpu) spun_ = false;  // which says nothing about the next time
+  until_ = 0;
+  return false;
 }
 
 }  // namespace neuropod::multiprocess

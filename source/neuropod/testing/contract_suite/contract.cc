@@ -57,6 +57,10 @@ bool Contract::able(const std::string& capability) {
   return declared(capability, contract::fixtures().capabilities().switches.at(capability));
 }
 
+bool Contract::runs_on_device() {
+  return declared("device", contract::fixtures().capabilities().switches.at("device"));
+}
+
 bool Contract::has(const std::string& package) {
   return declared(package, contract::fixtures().has_package(package));
 }

@@ -29,6 +29,10 @@ class Contract : public ::testing::Test {
   /// fixtures file gives no reason: `if (!able("device")) return;`.
   bool able(const std::string& capability);
 
+  /// Whether models can run on a device, wherever their callers' tensors are. able("device") is
+  /// about such tensors, which a worker's host doesn't have: `if (!runs_on_device()) return;`.
+  bool runs_on_device();
+
   /// The same for a package: `if (!has("strings")) return;`.
   bool has(const std::string& package);
 

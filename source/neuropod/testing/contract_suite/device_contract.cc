@@ -105,5 +105,23 @@ TEST_F(Contract, C1109_StringsAndEmptyTensorsWorkOnADevice) {
   EXPECT_TRUE(values(*identity.infer({{"x", floats(identity, {})}}), "y").empty());
 }
 
+TEST_F(Contract, C1110_AModelOnADeviceGivesWhatItGivesOnTheCpu) {
+  if (!runs_on_device() || !has("addition") || !has("transpose")) return;
+  const Neuropod addition = load("addition", on_gpu());
+  const auto x = floats(addition, {1, 2, 3});
+  const auto sums = addition.infer({{"x", x}, {"y", x}});
+  EXPECT_THAT(values(*sums, "out"), ElementsAre(2, 4, 6));
+  EXPECT_THAT(values(*addition.infer({{"x", x}, {"y", sums->at("out")}}), "out"),
+              ElementsAre(3, 6, 9));
+  const Neuropod transpose = load("transpose", on_gpu());
+  auto matrix = transpose.allocate_tensor<float>({2, 2});
+  matrix->copy_from({1, 2, 3, 4});
+  const auto outputs = transpose.infer({{"x", matrix}});
+  EXPECT_THAT(values(*outputs, "y"), ElementsAre(1, 3, 2, 4));
+  if (out_of_process()) {
+    EXPECT_EQ(outputs->at("y")->as_tensor()->get_device(), Device::CPU);
+  }
+}
+
 }  // namespace
 }  // namespace neuropod

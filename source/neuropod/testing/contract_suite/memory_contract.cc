@@ -1,5 +1,6 @@
 // C05xx: whose memory it is. C10xx: pools and statistics.
 #include <algorithm>
+#include <map>
 
 #include "neuropod/core/generic_tensor.hh"
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
@@ -121,6 +122,7 @@ TEST_F(Contract, C0508_TensorsOfNoModelWork) {
   const auto outputs =
       model.infer({{"x", generic->arange<float>(3)}, {"y", generic->full<float>({3}, 10)}});
   EXPECT_THAT(values(*outputs, "out"), ElementsAre(10, 11, 12));
+  EXPECT_EQ(model.stats().copied_bytes, out_of_process() ? 2 * 3 * sizeof(float) : 0);
 }
 
 TEST_F(Contract, C0509_AnOutputFeedsAnotherModel) {
@@ -134,6 +136,10 @@ TEST_F(Contract, C0509_AnOutputFeedsAnotherModel) {
   const auto& switches = contract::fixtures().capabilities().switches;
   if (switches.at("zero_copy_in") && switches.at("zero_copy_out") && !out_of_process()) {
     EXPECT_EQ(address_of(*outputs, "y"), address_of(*sums, "out"));
+  }
+  if (out_of_process()) {
+    // The other's worker doesn't see the first one's memory.
+    EXPECT_EQ(second.stats().copied_bytes, 2 * sizeof(float));
   }
 }
 
@@ -210,6 +216,49 @@ TEST_F(Contract, C0515_InputsAndTheAllocatorOutliveTheModel) {
   allocator.reset();
   const Neuropod another = load("identity");
   EXPECT_THAT(values(*another.infer({{"x", tensor}}), "y"), ElementsAre(7));
+}
+
+// The outputs of one call, and what they were when it returned.
+struct HeldResult {
+  std::unique_ptr<NeuropodValueMap> outputs;
+  std::map<std::string, std::vector<float>> content;
+};
+
+TEST_F(Contract, C0516_ResultsStayWhatTheyWereOverLaterCalls) {
+  constexpr int kHeldCalls = 100;
+  constexpr int64_t kSize = 4096;  // more than a worker's answer carries in itself
+  for (const char* package : {"identity", "alias", "failing", "parameter", "inplace"}) {
+    if (!has(package)) return;
+    const Neuropod model = load(package);
+    std::vector<HeldResult> held;
+    for (int call = 0; call < kHeldCalls; ++call) {
+      const auto x = model.get_tensor_allocator()->full<float>({kSize}, float(call));
+      HeldResult result{model.infer({{"x", x}}), {}};
+      for (const auto& output : *result.outputs) {
+        result.content[output.first] = values(*result.outputs, output.first);
+      }
+      held.push_back(std::move(result));
+    }
+    if (std::string(package) == "identity") {
+      EXPECT_EQ(held.back().content.at("y").back(), kHeldCalls - 1);
+    }
+    for (const HeldResult& result : held) {
+      for (const auto& [name, content] : result.content) {
+        ASSERT_EQ(values(*result.outputs, name), content) << package;
+      }
+    }
+  }
+}
+
+TEST_F(Contract, C0517_AllocatedMemoryIsNotCopied) {
+  if (!has("addition") || !able("zero_copy_in")) return;
+  const Neuropod model = load("addition");
+  for (const int64_t size : {int64_t(1), int64_t(100), int64_t(100000)}) {
+    const auto ones = model.get_tensor_allocator()->ones<float>({size});
+    const auto outputs = model.infer({{"x", ones}, {"y", ones}});
+    EXPECT_EQ(values(*outputs, "out").back(), 2);
+  }
+  EXPECT_EQ(model.stats().copied_bytes, 0u);
 }
 
 TEST_F(Contract, C1001_LaterCallsOfTheSameShapeAllocateNothingForInputs) {
