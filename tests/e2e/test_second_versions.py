@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from installed_prefix import WARNINGS, run
 from second_torch import unpacked_libtorch
 
 pytestmark = pytest.mark.slow
@@ -89,6 +90,71 @@ for model in (old, new):
 same = load_neuropod("any.neuropod")
 old_same = load_neuropod("any.neuropod", use_ope=True, backend_overrides=[("torchscript", "", sys.argv[2])])
 np.testing.assert_allclose(same.infer({"x": x})["scores"], old_same.infer({"x": x})["scores"], rtol=1e-5)
+"""
+
+RUN_BOTH_IN_CPP = r"""
+#include <neuropod/neuropod.hh>
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace neuropod;
+
+namespace {
+
+std::vector<float> scores(const Neuropod& model) {
+  auto x = model.allocate_tensor<float>({5, 8});
+  for (int i = 0; i < 40; ++i) x->get_raw_data_ptr()[i] = 0.1f * float(i % 7);
+  const auto outputs = model.infer({{"x", x}});
+  return outputs->at("scores")->as_tensor()->as_typed_tensor<float>()->get_data_as_vector();
+}
+
+// The torch library that a process has loaded.
+std::string library_of(const std::string& pid) {
+  std::ifstream maps("/proc/" + pid + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libtorch_cpu") != std::string::npos) return line.substr(line.find('/'));
+  }
+  return "none";
+}
+
+std::string library_of(const Neuropod& model) {
+  return library_of(std::to_string(model.workers().at(0).pid));
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  RuntimeOptions worker;
+  worker.use_ope = true;
+  const Neuropod old_one("old.neuropod", worker);
+  const Neuropod new_one("new.neuropod", worker);
+  if (library_of("self") != "none") return 1;
+  std::cout << library_of(old_one) << "\n" << library_of(new_one) << "\n";
+
+  const std::vector<float> on_old = scores(Neuropod("any.neuropod", {{"torchscript", "", argv[1]}}, worker));
+  const std::vector<float> on_new = scores(Neuropod("any.neuropod", worker));
+  for (size_t i = 0; i < on_old.size(); ++i) {
+    if (std::abs(on_old[i] - on_new[i]) > 1e-6f) return 2;
+  }
+  if (on_old.size() != 20 || scores(old_one).size() != 20 || scores(new_one).size() != 20) return 3;
+
+  const Neuropod here("new.neuropod");
+  try {
+    const Neuropod refused("old.neuropod");
+    return 4;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kVersionConflict) return 5;
+    if (error.message().find("use_ope=True") == std::string::npos) return 6;
+  }
+  const Neuropod works("old.neuropod", worker);
+  if (scores(works) != scores(old_one) || scores(here) != scores(new_one)) return 7;
+  std::cout << library_of("self") << "\n";
+}
 """
 
 
@@ -235,8 +301,9 @@ def contract_suite() -> Path:
     return program
 
 
+@pytest.mark.parametrize("mode", [[], ["--out-of-process"]], ids=["in_process", "out_of_process"])
 def test_the_second_torch_passes_the_contract_suite(
-    environment: TorchlessEnvironment, second: Path
+    environment: TorchlessEnvironment, second: Path, mode: list[str]
 ) -> None:
     program = contract_suite()
     fixtures = program.parents[1] / "fixtures"
@@ -250,7 +317,7 @@ def test_the_second_torch_passes_the_contract_suite(
         content["reasons"]["dtypes"] = "torch has uint16, uint32 and uint64 since 2.3"
     (fixtures / "second.json").write_text(json.dumps(content))
     done = subprocess.run(
-        [str(program), "--fixtures", str(fixtures / "second.json")],
+        [str(program), "--fixtures", str(fixtures / "second.json"), *mode],
         env=os.environ | {"NEUROPOD_BACKEND_PATH": str(manifest.parent)},
         capture_output=True,
         text=True,
@@ -289,3 +356,22 @@ def test_one_program_runs_both_at_once_in_workers(
     assert conflict == "conflict True"
     assert old_library.startswith(str(second))
     assert "/site-packages/torch/lib/" in new_library
+
+
+def test_one_cpp_program_runs_both_at_once_in_workers(
+    environment: TorchlessEnvironment, second: Path, prefix: Path, libdir: Path
+) -> None:
+    source, program = environment.work / "run_both.cc", environment.work / "run_both"
+    source.write_text(RUN_BOTH_IN_CPP)
+    includes = ["-isystem", prefix / "include", "-L", libdir, f"-Wl,-rpath,{libdir}"]
+    run(["g++", "-std=c++17", *WARNINGS, source, "-o", program, *includes, "-lneuropod"])
+    (plugin,) = (environment.data / "neuropod" / "backends").glob("torchscript-*")
+    printed = run(
+        [program, plugin],
+        env=environment.environment | {"NEUROPOD_BACKEND_PATH": folder_of_this_environment()},
+        cwd=environment.work,
+    )
+    old_library, new_library, own_library = printed.splitlines()
+    assert old_library.startswith(str(second))
+    assert "/site-packages/torch/lib/" in new_library
+    assert own_library == new_library
