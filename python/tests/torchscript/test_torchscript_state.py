@@ -1,6 +1,8 @@
 """Models that keep state between calls, and inputs that a model changes."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -192,3 +194,24 @@ def test_each_model_runs_with_its_own_number_of_threads(write_package: WritePack
             assert found == [1, 3, 1]
     finally:
         torch.set_num_threads(before)
+
+
+class WorksInParallel(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.ones(1 << 20).exp().sum().reshape(1)
+
+
+def test_a_worker_runs_with_the_number_of_threads_it_is_given(write_package: WritePackage) -> None:
+    package = write_package(WorksInParallel(), X, Y)
+
+    def threads(**options: Any) -> int:
+        with load_neuropod(package, use_ope=True, **options) as model:
+            run(model, 0)
+            return len(list(Path(f"/proc/{model.workers()[0]['pid']}/task").iterdir()))
+
+    here = torch.get_num_threads()
+    # torch has more than one pool of so many threads.
+    one, two, three = (threads(threads=count) for count in (1, 2, 3))
+    assert one < two < three
+    assert threads(threads=3, ope_options={"threads": 2}) == two, "ope_options has the last word"
+    assert torch.get_num_threads() == here
