@@ -44,6 +44,7 @@ foreach(header IN LISTS public_headers)
 endforeach()
 foreach(folder . internal conversions)  # all of these are public
   file(GLOB headers CONFIGURE_DEPENDS "source/neuropod/${folder}/*.hh")
+  list(FILTER headers EXCLUDE REGEX "/async_calls\\.hh$")  # how infer_async() is done
   install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/neuropod/${folder}")
 endforeach()
 

@@ -35,6 +35,7 @@ void run(AsyncCallState& call, NeuropodBackend& backend) {
   } catch (...) {
     error = std::current_exception();
   }
+  call.control.close();
   finish(call, std::move(outputs), error);
 }
 

@@ -98,7 +98,7 @@ def test_the_parents_plug_in_is_made_in_the_parents_folder(parent: Path) -> None
 def test_no_tests_or_examples_are_built(parent: Path) -> None:
     assert "Total Tests: 0" in run(["ctest", "--test-dir", parent, "--show-only"])
     programs = [p.name for p in (parent / "neuropod").rglob("*") if p.parent.name == "bin"]
-    assert programs == []
+    assert programs == ["neuropod-worker"]  # what the library starts for use_ope
 
 
 def test_the_parents_settings_stay(parent: Path) -> None:

@@ -19,7 +19,7 @@ CallControl* CallControl::current() noexcept { return current_control; }
 bool CallControl::cancel() {
   std::lock_guard lock(mutex_);
   if (cancelled_) return true;
-  cancelled_ = !withdraw_ || withdraw_();
+  cancelled_ = !closed_ && (!withdraw_ || withdraw_());
   return cancelled_;
 }
 
@@ -27,12 +27,20 @@ bool CallControl::attach(std::function<bool()> withdraw) {
   std::lock_guard lock(mutex_);
   if (cancelled_) return false;
   withdraw_ = std::move(withdraw);
+  closed_ = false;
   return true;
 }
 
 void CallControl::detach() noexcept {
   std::lock_guard lock(mutex_);
   withdraw_ = nullptr;
+}
+
+bool CallControl::close() noexcept {
+  std::lock_guard lock(mutex_);
+  withdraw_ = nullptr;
+  closed_ = true;
+  return !cancelled_;
 }
 
 }  // namespace neuropod

@@ -8,8 +8,7 @@
 namespace neuropod {
 
 /// Lets others end a call that waits for a worker. Put one on the stack of the thread that calls
-/// infer() and open a Scope; a model in this process takes no notice of it, since its thread can't
-/// be stopped.
+/// infer() and open a Scope; in a model in this process a call that has begun can't be stopped.
 ///
 /// **Thread safety**: cancel() from any thread; the rest belongs to the calling thread.
 class NEUROPOD_EXPORT CallControl {
@@ -45,6 +44,9 @@ class NEUROPOD_EXPORT CallControl {
   /// whether it stopped the call before it began; it is never called after detach().
   bool attach(std::function<bool()> withdraw);
   void detach() noexcept;
+  /// The call has begun where nothing can stop it, or is over: from now on cancel() says false. It
+  /// returns false after cancel(), when the call must end with Error(cancelled).
+  bool close() noexcept;
 
   bool can_be_interrupted() const noexcept { return bool(interrupted_); }
   bool interrupted() const { return interrupted_ && interrupted_(); }
@@ -53,6 +55,7 @@ class NEUROPOD_EXPORT CallControl {
   const std::function<bool()> interrupted_;
   std::mutex mutex_;
   bool cancelled_ = false;
+  bool closed_ = false;
   std::function<bool()> withdraw_;
 };
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "neuropod/backends/call_control.hh"
 #include "neuropod/backends/metrics_registry.hh"
 #include "neuropod/backends/model_metrics.hh"
 #include "neuropod/base/error.hh"
@@ -287,6 +288,12 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_measured(
   if (model_config_->stateful && !takes_turns()) {
     turn = std::unique_lock(rep_->mutex);
     meter->restart();
+  }
+  if (CallControl* control = CallControl::current(); control != nullptr && !takes_turns()) {
+    if (!control->close()) {
+      throw_error(ErrorCode::kCancelled,
+                  fmt::format("{}: the call was cancelled before it began", rep_->context));
+    }
   }
 
   std::optional<Error> failure;

@@ -11,6 +11,7 @@ namespace {
 struct Adopters {
   std::mutex mutex;
   std::map<std::string, AdoptProcessMemory> by_platform;
+  std::map<std::string, bool> adopted;  // those that were asked, and what they said
 };
 
 Adopters& adopters() {
@@ -29,13 +30,12 @@ bool register_process_memory(const char* platform, AdoptProcessMemory adopt) {
 }
 
 bool adopt_process_memory(const char* platform, WorkerMemory& memory) {
-  AdoptProcessMemory adopt = nullptr;
-  {
-    std::lock_guard lock(adopters().mutex);
-    const auto found = adopters().by_platform.find(platform);
-    if (found != adopters().by_platform.end()) adopt = found->second;
-  }
-  return adopt != nullptr && adopt(memory);
+  std::lock_guard lock(adopters().mutex);
+  const auto found = adopters().by_platform.find(platform);
+  if (found == adopters().by_platform.end()) return false;
+  const auto [asked, first] = adopters().adopted.emplace(platform, false);
+  if (first) asked->second = found->second(memory);
+  return asked->second;
 }
 
 }  // namespace neuropod

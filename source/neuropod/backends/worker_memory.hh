@@ -35,8 +35,9 @@ using AdoptProcessMemory = bool (*)(WorkerMemory& memory);
 /// Called by REGISTER_NEUROPOD_PROCESS_MEMORY while a plug-in is opened. Returns true.
 NEUROPOD_EXPORT bool register_process_memory(const char* platform, AdoptProcessMemory adopt);
 
-/// Lets the plug-in that serves `platform` in this process adopt `memory`. False if there is none
-/// or it can't. For workers, after load_backend() and before NeuropodBackend::load_model().
+/// Lets the plug-in that serves `platform` in this process adopt `memory`, the first time it is
+/// called. False if there is none or it can't. For workers, after load_backend() and before
+/// NeuropodBackend::load_model().
 NEUROPOD_EXPORT bool adopt_process_memory(const char* platform, WorkerMemory& memory);
 
 }  // namespace neuropod

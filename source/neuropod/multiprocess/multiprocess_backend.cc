@@ -85,6 +85,10 @@ class Attachment {
   void detach() {
     if (control_ != nullptr) std::exchange(control_, nullptr)->detach();
   }
+  /// The call is over: cancel() comes too late.
+  void close() {
+    if (control_ != nullptr) std::exchange(control_, nullptr)->close();
+  }
   bool cancelled() const noexcept { return cancelled_; }
 
  private:
@@ -184,6 +188,10 @@ class Call {
         control_(CallControl::current()) {
     if (ope.timeout) deadline_ = Clock::now() + *ope.timeout;
   }
+  ~Call() {
+    if (control_ != nullptr) control_->close();
+  }
+  Call(const Call&) = delete;
 
   /// Runs a call of `kind`, which `request` describes, and reads its answer.
   Reply run(CallKind kind, const std::vector<uint32_t>& requested, RequestWriter& request,
@@ -201,6 +209,7 @@ class Call {
   void give_up(const WorkerPool::Choice& choice, uint32_t slot, const RequestWriter& request,
                bool late);
   [[noreturn]] void fail_dead(const Incarnation& incarnation) const;
+  [[noreturn]] void fail_broken(const WorkerPool::Choice& choice, const std::string& problem) const;
   bool interrupted() const { return control_ != nullptr && control_->interrupted(); }
 
   const std::string& model_;
@@ -286,6 +295,13 @@ void Call::fail_dead(const Incarnation& incarnation) const {
                               "calls again"));
 }
 
+// What it wrote can't be, so nothing else in its memory can be believed.
+void Call::fail_broken(const WorkerPool::Choice& choice, const std::string& problem) const {
+  choice.worker->kill(choice.incarnation, "its memory can't be trusted: " + problem);
+  throw_error(ErrorCode::kWorkerDied, fmt::format("its worker {} gave {}; it is being replaced",
+                                                  choice.incarnation->pid, problem));
+}
+
 // The worker goes on for a while with a call that nobody waits for any more.
 void Call::give_up(const WorkerPool::Choice& choice, uint32_t slot, const RequestWriter& request,
                    bool late) {
@@ -348,10 +364,13 @@ std::optional<Reply> Call::attempt(CallKind kind, const std::vector<uint32_t>& r
   channel.submit(slot, kind);
 
   const bool asks = control_ != nullptr && control_->can_be_interrupted();
+  bool had_ended = false;
   for (;;) {
-    switch (channel.wait(slot, deadline_, asks ? ask_control : nullptr, control_)) {
+    const HostChannel::Outcome outcome =
+        channel.wait(slot, deadline_, asks ? ask_control : nullptr, control_);
+    switch (outcome) {
       case HostChannel::Outcome::kDone: {
-        attachment.detach();
+        attachment.close();
         report(channel.slot(slot), begin);
         try {
           Reply reply =
@@ -361,10 +380,10 @@ std::optional<Reply> Call::attempt(CallKind kind, const std::vector<uint32_t>& r
         } catch (const Error& error) {
           channel.release(slot);
           if (error.code() != ErrorCode::kInvalidArgument) throw;
-          choice.worker->kill(incarnation, "its memory can't be trusted: " + error.message());
-          throw_error(ErrorCode::kWorkerDied,
-                      fmt::format("its worker {} gave {}; it is being replaced", incarnation->pid,
-                                  error.message()));
+          fail_broken(choice, error.message());
+        } catch (...) {  // no memory for a copy
+          channel.release(slot);
+          throw;
         }
       }
       case HostChannel::Outcome::kWithdrawn:
@@ -372,12 +391,14 @@ std::optional<Reply> Call::attempt(CallKind kind, const std::vector<uint32_t>& r
         client_.given_up->add(incarnation, slot, use, request.values(), std::nullopt, {});
         throw_error(ErrorCode::kCancelled, "the call was cancelled before it began");
       case HostChannel::Outcome::kLate:
-        attachment.detach();
-        give_up(choice, slot, request, true);
-        break;
       case HostChannel::Outcome::kInterrupted:
         attachment.detach();
-        give_up(choice, slot, request, false);
+        if (had_ended) {  // and yet it hasn't
+          client_.given_up->add(incarnation, slot, use, request.values(), std::nullopt, {});
+          fail_broken(choice, "a call a state that there is not");
+        }
+        give_up(choice, slot, request, outcome == HostChannel::Outcome::kLate);
+        had_ended = true;
         break;
       case HostChannel::Outcome::kLostWaiting:
         attachment.detach();

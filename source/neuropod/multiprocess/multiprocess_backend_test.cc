@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
+#include "neuropod/multiprocess/channel/channel_layout.hh"
 #include "neuropod/neuropod.hh"
 #include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
@@ -70,6 +71,13 @@ bool wait_until(const std::function<bool()>& condition) {
   return false;
 }
 
+// Under sanitizers each start takes a second.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kMany = 10;
+#else
+constexpr int kMany = 100;
+#endif
+
 bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
 
 size_t open_descriptors() {
@@ -85,6 +93,18 @@ size_t shared_mappings() {
   for (std::string line; std::getline(maps, line);)
     count += line.find("memfd:neuropod") != std::string::npos;
   return count;
+}
+
+// The memory of a channel, of one model that is loaded.
+multiprocess::ChannelLayout* last_channel() {
+  std::ifstream maps("/proc/self/maps");
+  uintptr_t address = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:neuropod-channel") != std::string::npos) {
+      address = std::stoull(line, nullptr, 16);
+    }
+  }
+  return reinterpret_cast<multiprocess::ChannelLayout*>(address);
 }
 
 size_t children() {
@@ -331,6 +351,45 @@ TEST(MultiprocessBackendTest, AsynchronousCallsEndAndCanBeWithdrawn) {
   EXPECT_EQ(cancelled.get_future().get().code(), ErrorCode::kCancelled);
 }
 
+TEST(MultiprocessBackendTest, AnAsynchronousCallThatRunsOrIsOverCannotBeWithdrawn) {
+  const PackageOnDisk package = doubling(R"("sleep_ms": 300, )");
+  for (const bool use_ope : {false, true}) {
+    RuntimeOptions options = in_worker();
+    options.use_ope = use_ope;
+    const Neuropod model(package.path(), options);
+    std::promise<std::unique_ptr<NeuropodValueMap>> ended;
+    const AsyncCall call = model.infer_async(
+        input(model, {3}), {},
+        [&](std::unique_ptr<NeuropodValueMap> outputs, const std::exception_ptr& error) {
+          error == nullptr ? ended.set_value(std::move(outputs)) : ended.set_exception(error);
+        });
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_FALSE(call.cancel()) << use_ope;
+    EXPECT_THAT(values(*ended.get_future().get()), ElementsAre(6));
+    EXPECT_FALSE(call.cancel()) << use_ope;
+  }
+}
+
+TEST(MultiprocessBackendTest, AWorkerThatBreaksTheStateOfACallIsReplacedWhenTheCallIsLate) {
+  const PackageOnDisk package = failing("hang");
+  RuntimeOptions options = in_worker();
+  options.ope_options.timeout = milliseconds(500);
+  const Neuropod model(package.path(), options);
+  std::thread breaking([channel = last_channel()] {
+    ASSERT_NE(channel, nullptr);
+    std::this_thread::sleep_for(milliseconds(200));
+    for (multiprocess::CallSlot& slot : channel->slots) {
+      if (slot.state == multiprocess::CallState::kRunning) slot.state = multiprocess::CallState{77};
+    }
+  });
+  const Error error = error_of([&] { model.infer(input(model, {-1})); });
+  breaking.join();
+  EXPECT_EQ(error.code(), ErrorCode::kWorkerDied);
+  EXPECT_THAT(error.message(), HasSubstr("state"));
+  EXPECT_TRUE(wait_until([&] { return model.stats().worker_restarts == 1; }));
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+}
+
 TEST(MultiprocessBackendTest, MoreThanTheArenaIsOutOfMemoryAndTheModelStaysUsable) {
   const PackageOnDisk package = doubling();
   RuntimeOptions options = in_worker();
@@ -452,7 +511,7 @@ TEST(MultiprocessBackendTest, AHundredLoadsLeaveNothing) {
   }
   const size_t descriptors = open_descriptors();
   const size_t mappings = shared_mappings();
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < kMany; ++i) {
     const Neuropod model(package.path(), in_worker());
     if (i % 10 == 0) model.infer(input(model, {1}));
   }
@@ -476,8 +535,8 @@ TEST(MultiprocessBackendTest, AHundredWorkersTakeAtMostFiveDescriptorsAndNoThrea
   const size_t descriptors_before = open_descriptors();
   const size_t threads_before = threads();
   std::vector<Neuropod> models;
-  for (int i = 0; i < 100; ++i) models.emplace_back(package.path(), in_worker());
-  EXPECT_LE(open_descriptors(), descriptors_before + 500);
+  for (int i = 0; i < kMany; ++i) models.emplace_back(package.path(), in_worker());
+  EXPECT_LE(open_descriptors(), descriptors_before + 5 * kMany);
   EXPECT_EQ(threads(), threads_before);
   for (const Neuropod& model : models) model.infer(input(model, {1}));
 }

@@ -72,7 +72,8 @@ void free_content(void* data) { ::operator delete(data, kAlignment); }
 
 std::unique_ptr<NeuropodTensor> own_tensor(const TensorRecord& record, const void* content) {
   void* copy = copy_content(content, record.bytes);
-  if (record.type != STRING_TENSOR) return make_numeric(record, copy, free_content);
+  if (record.type != STRING_TENSOR)
+    return make_numeric(record, copy, [](void* data) { free_content(data); });
   const std::shared_ptr<const void> owner(copy, [](void* data) { free_content(data); });
   uint64_t count = 1;
   for (const int64_t dim : record.dims) count *= static_cast<uint64_t>(dim);
@@ -117,6 +118,7 @@ class ReplyReader {
     if (reader.is_error()) {
       reply.code = reader.error_code();
       reply.message = reader.error_message();
+      keep_inputs(&reader);
       return reply;
     }
     reply.outputs = std::make_unique<NeuropodValueMap>();
@@ -126,15 +128,20 @@ class ReplyReader {
         fail(fmt::format("output '{}' is there twice", name_of(record)));
       }
     }
-    for (const InputKept& kept : reader.kept_inputs()) {
-      if (auto value = request_.value_of(kept.record)) {
-        incarnation_->kept_inputs.keep(kept.token, std::move(value));
-      }
-    }
+    keep_inputs(&reader);
     return reply;
   }
 
  private:
+  // What the model still refers to, whether the call succeeded or not.
+  void keep_inputs(BodyReader* reader) const {
+    for (const InputKept& kept : reader->kept_inputs()) {
+      if (auto value = request_.value_of(kept.record)) {
+        incarnation_->kept_inputs.keep(kept.token, std::move(value));
+      }
+    }
+  }
+
   std::string name_of(const TensorRecord& record) const {
     if (record.name == kNamed) return std::string(record.named);
     if (record.name >= specs_.size()) fail(fmt::format("there is no output {}", record.name));

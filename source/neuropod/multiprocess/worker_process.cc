@@ -70,6 +70,11 @@ std::vector<std::string> environment_of(const WorkerLaunch& launch) {
        {LogLevel::kError, LogLevel::kWarn, LogLevel::kInfo, LogLevel::kDebug, LogLevel::kTrace}) {
     if (log_enabled(level)) variables["NEUROPOD_LOG_LEVEL"] = to_string(level);
   }
+  // The loader finds the worker's library beside the worker, which it asks /proc for. Where there
+  // is none:
+  if (::access("/proc/self/exe", F_OK) != 0) {
+    variables["LD_ORIGIN_PATH"] = fs::path(launch.executable).parent_path().string();
+  }
   for (const auto& [name, value] : launch.env) variables[name] = value;
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);

@@ -16,9 +16,9 @@ constexpr size_t kMostMessage = 1 << 20;
 
 struct Head {
   uint32_t kind;
-  uint32_t first;  // request: requested outputs; error: its code
-  uint32_t tensors;
-  uint32_t kept;  // reply: kept inputs; error: bytes of the message
+  uint32_t first;    // request: requested outputs; error: its code
+  uint32_t tensors;  // error: kept inputs
+  uint32_t kept;     // reply: kept inputs; error: bytes of the message
 };
 
 struct Record {
@@ -151,11 +151,13 @@ void BodyWriter::add_kept(uint32_t record, uint64_t token) {
 std::string_view BodyWriter::finish() {
   Head head{};
   std::memcpy(&head, buffer_.data(), sizeof head);
-  if (head.kind != kError) {
+  if (head.kind == kError) {
+    head.tensors = kept_;
+  } else {
     head.tensors = tensors_;
     head.kept = kept_;
-    std::memcpy(buffer_.data(), &head, sizeof head);
   }
+  std::memcpy(buffer_.data(), &head, sizeof head);
   return {buffer_.data(), buffer_.size()};
 }
 
@@ -184,6 +186,8 @@ BodyReader::BodyReader(std::string_view body) : rest_(body) {
       is_error_ = true;
       code_ = static_cast<ErrorCode>(head.first);
       message_ = {static_cast<const char*>(take(head.kept)), head.kept};
+      if (head.tensors > rest_.size() / sizeof(Kept)) fail("more kept inputs than it has room for");
+      num_kept_ = head.tensors;
       return;
     default:
       fail("of an unknown kind");

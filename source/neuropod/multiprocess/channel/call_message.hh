@@ -53,7 +53,7 @@ class BodyWriter {
   void begin_request(const std::vector<uint32_t>& requested_outputs);
   /// Begins a successful reply: tensors and kept inputs follow.
   void begin_reply();
-  /// A whole failed reply. A message longer than 1 MiB is cut.
+  /// Begins a failed reply: kept inputs may follow. A message longer than 1 MiB is cut.
   void write_error(ErrorCode code, std::string_view message);
 
   /// Adds a tensor whose content is elsewhere.

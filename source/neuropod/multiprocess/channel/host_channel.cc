@@ -156,8 +156,11 @@ HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time
         return Outcome::kLostWaiting;
       case CallState::kLostStarted:
         return Outcome::kLostStarted;
-      default:  // not yet, or nonsense
+      case CallState::kSubmitted:
+      case CallState::kRunning:
         return std::nullopt;
+      default:  // nonsense, which nobody will mend once the worker is dead
+        return lost() ? std::optional(Outcome::kLostStarted) : std::nullopt;
     }
   };
 
@@ -249,12 +252,11 @@ void HostChannel::release_output(uint64_t offset) {
 void HostChannel::lose() {
   state_->lost.store(true, std::memory_order_seq_cst);
   for (CallSlot& slot : layout_->slots) {
-    if (move(slot, CallState::kSubmitted, CallState::kLostWaiting) ||
-        move(slot, CallState::kWithdrawn, CallState::kLostWaiting) ||
-        move(slot, CallState::kRunning, CallState::kLostStarted) ||
-        move(slot, CallState::kAbandoned, CallState::kLostStarted)) {
-      futex_wake(&slot.state, 1);
-    }
+    static_cast<void>(move(slot, CallState::kSubmitted, CallState::kLostWaiting) ||
+                      move(slot, CallState::kWithdrawn, CallState::kLostWaiting) ||
+                      move(slot, CallState::kRunning, CallState::kLostStarted) ||
+                      move(slot, CallState::kAbandoned, CallState::kLostStarted));
+    futex_wake(&slot.state, 1);  // whatever the worker has left there
   }
   state_->tell_waiting();
 }

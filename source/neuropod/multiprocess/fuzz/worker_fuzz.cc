@@ -31,6 +31,7 @@ int fuzz_one(const uint8_t* data, size_t size) {
   const std::string body(reinterpret_cast<const char*>(data), size);
   std::memcpy(worker->arena->data(), data, std::min(size, worker->arena->size()));
   BodyWriter reply;
+  worker->inputs.begin_call();
   try {
     BodyReader reader(body);
     BoundInputs bound(kNumInputs);
@@ -39,7 +40,8 @@ int fuzz_one(const uint8_t* data, size_t size) {
     reply.begin_reply();
     worker->inputs.finish_call(&reply);
   } catch (const Error&) {
-    worker->inputs.drop_call();
+    reply.write_error(ErrorCode::kInvalidArgument, "");
+    worker->inputs.finish_call(&reply);
   }
   try {
     deserialize(body);

@@ -65,6 +65,7 @@ std::string_view Executor::request(const CallSlot& slot) {
 }
 
 void Executor::infer(const CallSlot& slot) {
+  inputs_.begin_call();
   BodyReader reader(request(slot));
   requested_.clear();
   const std::vector<TensorSpec>& outputs = hosted_.model->get_outputs();
@@ -99,8 +100,9 @@ void Executor::infer(const CallSlot& slot) {
 
 void Executor::fail(ErrorCode code, std::string_view message, CallSlot* slot) {
   replies_.take_back();
-  inputs_.drop_call();
-  body_.write_error(code, message.substr(0, kSlotBodyBytes - 64));
+  constexpr size_t kRoomForKept = 4096;
+  body_.write_error(code, message.substr(0, kSlotBodyBytes - kRoomForKept));
+  inputs_.finish_call(&body_);
   replies_.publish(body_.finish(), slot);
 }
 

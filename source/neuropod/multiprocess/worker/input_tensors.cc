@@ -111,6 +111,11 @@ void InputTensors::bind(const TensorRecord& record, BoundInputs* bound) {
   used_.push_back({record.name, index});
 }
 
+void InputTensors::begin_call() noexcept {
+  used_.clear();
+  announced_.clear();
+}
+
 void InputTensors::finish_call(BodyWriter* reply) {
   for (uint32_t record = 0; record < used_.size(); ++record) {
     const Used& used = used_[record];
@@ -122,22 +127,11 @@ void InputTensors::finish_call(BodyWriter* reply) {
     if (entry.value.use_count() == 1 && !entry.value->as_tensor()->held_elsewhere()) continue;
     entry.value = nullptr;
     const uint64_t token = entry.lease->announce();
-    if (token != 0) reply->add_kept(record, token);
+    if (token != 0) announced_.push_back({record, token});
     entry.lease = nullptr;
   }
   used_.clear();
-}
-
-void InputTensors::drop_call() noexcept {
-  for (const Used& used : used_) {
-    if (used.entry == kNotCached) {
-      strings_[used.input] = nullptr;
-    } else {
-      cache_[used.input][used.entry].value = nullptr;
-      cache_[used.input][used.entry].lease = nullptr;
-    }
-  }
-  used_.clear();
+  for (const InputKept& kept : announced_) reply->add_kept(kept.record, kept.token);
 }
 
 std::optional<uint64_t> InputTensors::offset_in_inputs(const void* data,

@@ -31,11 +31,11 @@ class InputTensors {
   /// such input, twice.
   void bind(const TensorRecord& record, BoundInputs* bound);
 
-  /// The call is over: announces in `reply` what the model has kept.
+  /// Before the first bind() of a call.
+  void begin_call() noexcept;
+  /// The call is over, well or not: announces in `reply` what the model has kept. When the reply
+  /// can't be sent and another one is, it announces the same again.
   void finish_call(BodyWriter* reply);
-  /// The call failed: forgets its tensors. What a model keeps then is announced to nobody; the
-  /// host's next call may overwrite it.
-  void drop_call() noexcept;
 
   /// Whether [data, data + bytes) lies in one of this call's inputs; its offset in the input arena.
   std::optional<uint64_t> offset_in_inputs(const void* data, size_t bytes) const noexcept;
@@ -68,6 +68,7 @@ class InputTensors {
   std::vector<std::vector<Entry>> cache_;  // by input; never more than kEntriesPerInput
   std::vector<uint32_t> next_;             // the entry to replace, by input
   std::vector<Used> used_;                 // by this call, in the order of its records
+  std::vector<InputKept> announced_;       // by this call
   std::vector<std::shared_ptr<NeuropodValue>> strings_;  // by input
 };
 

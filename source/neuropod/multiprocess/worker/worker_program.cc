@@ -126,10 +126,10 @@ int serve_many(const std::string& path) {
   ::signal(SIGINT, SIG_DFL);  // of the terminal it was started in
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   auto* listening = new ListeningSocket(path);
-  std::thread([ends, listening] {
+  std::thread([ends, path] {
     int signal = 0;
     ::sigwait(&ends, &signal);
-    delete listening;
+    ::unlink(path.c_str());
     end_at_once();
   }).detach();
 
