@@ -31,7 +31,7 @@ install(FILES "${PROJECT_BINARY_DIR}/NeuropodConfig.cmake" "${PROJECT_BINARY_DIR
 # What applications include, and what plug-ins and the contract suite do; and what those headers include.
 # tests/e2e/test_installed_headers.py fails where one is missing.
 set(public_headers
-    backends/call_control.hh backends/metrics.hh backends/model_stats.hh backends/neuropod_backend.hh
+    backends/metrics.hh backends/model_stats.hh backends/neuropod_backend.hh
     backends/tensor_allocator.hh backends/tensor_allocator_impl.hh backends/worker_info.hh
     backends/worker_memory.hh
     base/error.hh base/logging.hh base/shared_library.hh base/temporary_folder.hh base/visibility.hh

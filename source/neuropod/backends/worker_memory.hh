@@ -32,7 +32,7 @@ class NEUROPOD_EXPORT WorkerMemory {
 /// can't.
 using AdoptProcessMemory = bool (*)(WorkerMemory& memory);
 
-/// Called by REGISTER_NEUROPOD_PROCESS_MEMORY while a plug-in is opened. Returns true.
+/// Called by NEUROPOD_REGISTER_PROCESS_MEMORY while a plug-in is opened. Returns true.
 NEUROPOD_EXPORT bool register_process_memory(const char* platform, AdoptProcessMemory adopt);
 
 /// Lets the plug-in that serves `platform` in this process adopt `memory`, the first time it is
@@ -44,6 +44,6 @@ NEUROPOD_EXPORT bool adopt_process_memory(const char* platform, WorkerMemory& me
 
 /// Declares how a plug-in's framework adopts a worker's memory; once per plug-in, beside
 /// REGISTER_NEUROPOD_BACKEND. A plug-in without it works all the same: its results are copied once.
-#define REGISTER_NEUROPOD_PROCESS_MEMORY(platform, function)              \
+#define NEUROPOD_REGISTER_PROCESS_MEMORY(platform, function)              \
   [[maybe_unused]] static const bool neuropod_process_memory_registered = \
       ::neuropod::register_process_memory(platform, function);

@@ -54,7 +54,7 @@ bool adopt(WorkerMemory& memory) {
   return true;
 }
 
-REGISTER_NEUROPOD_PROCESS_MEMORY(NEUROPOD_BACKEND_PLATFORM, adopt)
+NEUROPOD_REGISTER_PROCESS_MEMORY(NEUROPOD_BACKEND_PLATFORM, adopt)
 
 }  // namespace
 }  // namespace neuropod
