@@ -60,7 +60,7 @@ void act(const std::string& action) {
   ::signal(SIGABRT, SIG_DFL);
   if (action == "segv") ::raise(SIGSEGV);
   if (action == "abort") std::abort();
-  if (action == "exit") std::exit(3);
+  if (action == "exit") ::_exit(3);
   if (action == "kill") ::kill(::getpid(), SIGKILL);
   if (action == "hang") {
     for (;;) ::pause();
