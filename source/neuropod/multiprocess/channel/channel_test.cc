@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <random>
 #include <thread>
 #include <vector>
@@ -14,6 +16,7 @@ namespace neuropod::multiprocess {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using Outcome = HostChannel::Outcome;
 using Spin = RuntimeOptions::Spin;
 
@@ -75,7 +78,7 @@ TEST_P(ChannelTest, EightThreadsGetTheirOwnAnswersFromTwoExecutors) {
   std::atomic<int> wrong{0};
   for (uint64_t thread = 0; thread < 8; ++thread) {
     threads.emplace_back([&, thread] {
-      for (uint64_t i = 0; i < 3000; ++i) {
+      for (uint64_t i = 0; i < 50'000; ++i) {
         const uint64_t value = thread << 32 | i;
         wrong += pair.call(value) != value + 1;
       }
@@ -83,6 +86,7 @@ TEST_P(ChannelTest, EightThreadsGetTheirOwnAnswersFromTwoExecutors) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+  EXPECT_FALSE(pair.host.lost()) << "a queue that seemed full";
   EXPECT_EQ(pair.host.calls_in_flight(), 0u);
 }
 
@@ -172,6 +176,57 @@ TEST(ChannelStateTest, ALostChannelEndsEveryWaitNowAndLater) {
   pair.host.submit(filling, CallKind::kInfer);
   EXPECT_EQ(pair.host.wait(filling, std::nullopt), Outcome::kLostWaiting);
   EXPECT_FALSE(pair.host.acquire());
+}
+
+// A thread that waits without a deadline for a call that the worker has begun,
+// asleep by now.
+class Sleeper {
+ public:
+  explicit Sleeper(Pair* pair) : slot(*pair->host.acquire()) {
+    SpinPolicy policy(SpinPolicy::Side::kWorker, Spin::kNever);
+    pair->host.submit(slot, CallKind::kInfer);
+    EXPECT_EQ(pair->worker.take(&policy), slot);
+    outcome = std::async(std::launch::async,
+                         [pair, this] { return pair->host.wait(slot, std::nullopt); });
+    while (pair->host.slot(slot).sleeping.load() == 0) std::this_thread::yield();
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  const uint32_t slot;
+  std::future<Outcome> outcome;
+};
+
+TEST(ChannelStateTest, AWorkerThatDiesBetweenItsReplyAndWakingTheCallerLosesNoReply) {
+  Pair pair(Spin::kNever);
+  Sleeper sleeper(&pair);
+  pair.host.slot(sleeper.slot).state.store(CallState::kDone);  // finish(), up to its wake
+  pair.host.lose();
+  ASSERT_EQ(sleeper.outcome.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(sleeper.outcome.get(), Outcome::kDone);
+}
+
+TEST(ChannelStateTest, AWorkerThatDiesWithNonsenseInAStateEndsTheWait) {
+  for (const uint32_t nonsense : {0U, 1U, 10U, ~0U}) {
+    Pair pair(Spin::kNever);
+    Sleeper sleeper(&pair);
+    pair.host.slot(sleeper.slot).state.store(static_cast<CallState>(nonsense));
+    pair.host.lose();
+    ASSERT_EQ(sleeper.outcome.wait_for(seconds(10)), std::future_status::ready) << nonsense;
+    EXPECT_EQ(sleeper.outcome.get(), Outcome::kLostStarted);
+  }
+}
+
+TEST(ChannelStateTest, StopEndsAnExecutorHoweverItSpins) {
+  for (const Spin spin : {Spin::kNever, Spin::kAuto, Spin::kAlways}) {
+    Pair pair(spin);
+    auto taken = std::async(std::launch::async, [&] {
+      SpinPolicy policy(SpinPolicy::Side::kWorker, spin);
+      return pair.worker.take(&policy);
+    });
+    std::this_thread::sleep_for(milliseconds(50));
+    pair.worker.stop();
+    ASSERT_EQ(taken.wait_for(seconds(10)), std::future_status::ready);
+    EXPECT_FALSE(taken.get());
+  }
 }
 
 TEST(ChannelStateTest, AWorkerThatScribblesOverTheChannelNeitherCrashesNorHangsTheHost) {

@@ -16,6 +16,7 @@ namespace {
 constexpr auto kSlice = std::chrono::milliseconds(50);
 // Nobody wakes us when the worker retires a slot.
 constexpr auto kLookForRetired = std::chrono::milliseconds(5);
+constexpr int kMostMarks = 64;
 constexpr uint32_t kSpinsBetweenClocks = 256;
 constexpr uint32_t kSpinsBetweenQuestions = 1 << 16;
 static_assert(kNumSlots == 64, "sets of slots are 64-bit masks");
@@ -24,6 +25,27 @@ constexpr uint64_t bit(uint32_t slot) { return uint64_t{1} << slot; }
 
 bool move(CallSlot& slot, CallState from, CallState to) {
   return slot.state.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+}
+
+// What a worker that wrote where it mustn't has left there ends waits, too. Bounded, because a
+// child that it forked may still write.
+void mark_lost(CallSlot& slot) {
+  for (int attempt = 0; attempt < kMostMarks; ++attempt) {
+    const CallState now = slot.state.load(std::memory_order_seq_cst);
+    switch (now) {
+      case CallState::kDone:     // its reply is whole
+      case CallState::kRetired:  // it was given up, which its caller may not have seen yet
+      case CallState::kLostWaiting:
+      case CallState::kLostStarted:
+        return;
+      case CallState::kSubmitted:
+      case CallState::kWithdrawn:
+        if (move(slot, now, CallState::kLostWaiting)) return;
+        break;
+      default:
+        if (move(slot, now, CallState::kLostStarted)) return;
+    }
+  }
 }
 
 uint32_t word(CallState state) { return static_cast<uint32_t>(state); }
@@ -252,10 +274,7 @@ void HostChannel::release_output(uint64_t offset) {
 void HostChannel::lose() {
   state_->lost.store(true, std::memory_order_seq_cst);
   for (CallSlot& slot : layout_->slots) {
-    static_cast<void>(move(slot, CallState::kSubmitted, CallState::kLostWaiting) ||
-                      move(slot, CallState::kWithdrawn, CallState::kLostWaiting) ||
-                      move(slot, CallState::kRunning, CallState::kLostStarted) ||
-                      move(slot, CallState::kAbandoned, CallState::kLostStarted));
+    mark_lost(slot);
     futex_wake(&slot.state, 1);  // whatever the worker has left there
   }
   state_->tell_waiting();

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "neuropod/base/error.hh"
@@ -20,6 +21,10 @@ bool move(CallSlot& slot, CallState from, CallState to) {
 
 struct WorkerChannel::State {
   std::atomic<bool> stopped{false};
+
+  // One executor pops at a time. One that is preempted between claiming a cell and freeing it would
+  // be overtaken by others, until a push finds its cell taken and the queue full.
+  std::mutex popping;
 };
 
 WorkerChannel::WorkerChannel(std::shared_ptr<Arena> arena, RuntimeOptions::Spin)
@@ -37,9 +42,14 @@ WorkerChannel::WorkerChannel(std::shared_ptr<Arena> arena, RuntimeOptions::Spin)
 WorkerChannel::~WorkerChannel() = default;
 
 std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
+  const auto pop = [&](uint32_t* index) {
+    if (layout_->submitted.looks_empty()) return false;
+    std::lock_guard lock(state_->popping);
+    return layout_->submitted.pop(index);
+  };
   const auto next = [&]() -> std::optional<uint32_t> {
     uint32_t index = 0;
-    while (layout_->submitted.pop(&index)) {
+    while (pop(&index)) {
       if (index >= kNumSlots) continue;
       CallSlot& slot = this->slot(index);
       if (move(slot, CallState::kSubmitted, CallState::kRunning)) {
@@ -54,15 +64,24 @@ std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
   };
 
   EventCount& submissions = layout_->submissions;
+  // A push that overtook another one woke an executor before there was anything
+  // to find, so the one wake of the slower push can stand for two calls.
+  const auto pass_on = [&] {
+    if (!layout_->submitted.looks_empty() &&
+        submissions.sleepers.load(std::memory_order_seq_cst) != 0) {
+      futex_wake(&submissions.events, 1);
+    }
+  };
   while (!state_->stopped.load(std::memory_order_seq_cst)) {
     {
       SpinPolicy::Wait spinning(*executor, layout_->worker, layout_->host, false);
       do {
         if (const auto index = next()) {
           spinning.succeeded();
+          pass_on();
           return index;
         }
-      } while (spinning.spin());
+      } while (!state_->stopped.load(std::memory_order_relaxed) && spinning.spin());
     }
     submissions.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t seen = submissions.events.load(std::memory_order_seq_cst);
@@ -71,7 +90,10 @@ std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
       futex_wait(&submissions.events, seen, std::nullopt);
     }
     submissions.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-    if (index) return index;
+    if (index) {
+      pass_on();
+      return index;
+    }
   }
   return std::nullopt;
 }
