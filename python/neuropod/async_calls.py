@@ -44,24 +44,41 @@ class CallFuture(concurrent.futures.Future[dict[str, Any]]):
 
 
 class AsyncCalls:
-    """The threads that wait for one model's calls: as many as calls make sense at once, begun when they
-    are first needed."""
+    """The threads that wait for one model's calls, begun when they are first needed. A forked child has
+    its own. Thread-safe."""
 
-    def __init__(self, threads: int) -> None:
-        self._executor = concurrent.futures.ThreadPoolExecutor(
-            max_workers=threads, thread_name_prefix="neuropod-async"
-        )
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._executor: concurrent.futures.ThreadPoolExecutor | None = None
 
     def submit(
         self, model: "Model", inputs: Mapping[str, Any], requested: Sequence[str] | None
     ) -> CallFuture:
+        if os.getpid() != self._process:  # forked: the threads are the parent's
+            self._begin()
+        with self._lock:
+            if self._executor is None:  # as many threads as calls make sense at once
+                self._executor = concurrent.futures.ThreadPoolExecutor(
+                    max_workers=model.concurrency(), thread_name_prefix="neuropod-async"
+                )
+            executor = self._executor
         future = CallFuture()
         # The caller may change the dict; what it must not change are the arrays.
-        self._executor.submit(_run, future, model, dict(inputs), requested)
+        executor.submit(_run, future, model, dict(inputs), requested)
         return future
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=False)
+        """Calls that were begun go on."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            if self._executor is not None:
+                self._executor.shutdown(wait=False)
+            self._executor = None
 
 
 def _run(
@@ -78,31 +95,3 @@ def _run(
         future.set_exception(error)
     else:
         future.set_result(outputs)
-
-
-class LazyAsyncCalls:
-    """Makes AsyncCalls at the first use. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._calls: AsyncCalls | None = None
-
-    def get(self, threads: int) -> AsyncCalls:
-        if os.getpid() != self._process:  # forked: the threads are the parent's
-            self._begin()
-        with self._lock:
-            if self._calls is None:
-                self._calls = AsyncCalls(threads)
-            return self._calls
-
-    def close(self) -> None:
-        if os.getpid() != self._process:
-            return
-        with self._lock:
-            if self._calls is not None:
-                self._calls.close()
-            self._calls = None

@@ -1,11 +1,11 @@
 """Loading a package and running its model."""
 
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
 
-from neuropod.async_calls import CallFuture, LazyAsyncCalls
 from neuropod.errors import InvalidArgumentError
 from neuropod.ope_options import OPEOptions
 from neuropod.options import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neuropod._native import BackendLoadSpec, Model
+    from neuropod.async_calls import AsyncCalls, CallFuture
     from neuropod.metrics import ModelStats
     from neuropod.model_repr import ModelDescription
     from neuropod.workers import WorkerInfo
@@ -44,7 +45,8 @@ class Neuropod:
         native = native_options(options)
         overrides = native_overrides(options.get("backend_overrides", ()))
         self._overrides = overrides
-        self._async_calls = LazyAsyncCalls()
+        self._async_calls: AsyncCalls | None = None
+        self._beginning_async_calls = threading.Lock()
         self._use(_native.Model(path, overrides, native), path)
 
     def _use(self, model: "Model", path: Path) -> None:
@@ -93,7 +95,7 @@ class Neuropod:
         self,
         inputs: Mapping[str, Any],
         requested_outputs: Sequence[str] | None = None,
-    ) -> CallFuture:
+    ) -> "CallFuture":
         """Begins a call and returns its future, a `concurrent.futures.Future` that can be awaited, too.
 
         The call is what `infer` does, and raises the same from `result()`. Don't change the arrays in
@@ -101,8 +103,13 @@ class Neuropod:
         `concurrency` of a model in processes of its own; others wait. `cancel()` withdraws a call that
         no worker has begun.
         """
+        from neuropod.async_calls import AsyncCalls  # takes asyncio along
+
         model = self.model
-        return self._async_calls.get(model.concurrency()).submit(model, inputs, requested_outputs)
+        with self._beginning_async_calls:
+            if self._async_calls is None:
+                self._async_calls = AsyncCalls()
+        return self._async_calls.submit(model, inputs, requested_outputs)
 
     def allocate(self, name: str, shape: Sequence[int]) -> "npt.NDArray[Any]":
         """A new array of input `name`'s dtype over memory that the model reads in place, its content
@@ -191,7 +198,8 @@ class Neuropod:
     def close(self) -> None:
         """Frees the model. Outputs stay valid; calling it again does nothing."""
         self._description = self._describe()
-        self._async_calls.close()
+        if self._async_calls is not None:
+            self._async_calls.close()
         self._model = None
         self._infer = functools.partial(_refuse_closed, self._name)
 

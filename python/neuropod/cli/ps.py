@@ -5,6 +5,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from neuropod.cli.doctor_machine import size_text
 from neuropod.cli.exit_codes import ExitCode
 from neuropod.cli.output import flush_output, print_json, print_table, print_text
 from neuropod.workers import WorkerInfo, list_workers
@@ -73,18 +74,9 @@ def _row(worker: WorkerInfo) -> tuple[str, ...]:
         str(worker["host_pid"] or "-"),
         worker["state"],
         f"{100 * worker['cpu_seconds'] / running:.0f} %" if running >= 1 else "-",
-        _size(worker["memory_bytes"]),
-        _size(worker["input_bytes"] + worker["output_bytes"]),
+        size_text(worker["memory_bytes"]),
+        size_text(worker["input_bytes"] + worker["output_bytes"]),
         str(worker["calls"]),
         str(worker["calls_in_flight"]),
         str(worker["restarts"]),
     )
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "neuropod/backends/metrics.hh"
 #include "neuropod/backends/metrics_registry.hh"
+#include "neuropod/base/utf8.hh"
 #include "neuropod/version.hh"
 
 namespace neuropod {
@@ -19,12 +19,6 @@ struct Model {
   std::string info;    // further labels of neuropod_model_info
   ModelStats stats;
 };
-
-// A path may hold bytes that aren't UTF-8, of which the text consists.
-std::string valid_utf8(const std::string& text) {
-  using Json = nlohmann::json;
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
-}
 
 // A label's value as the format wants it.
 std::string escaped(const std::string& text) {

@@ -45,7 +45,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Keeps of `outputs` what was asked for.
+void drop_others(const std::vector<std::string>& requested, NeuropodValueMap* outputs) {
+  if (outputs->size() == requested.size()) return;
+  for (auto output = outputs->begin(); output != outputs->end();) {
+    output = contains(requested, output->first) ? std::next(output) : outputs->erase(output);
+  }
+}
+
+// Keeps of `outputs` what was asked for, all of which must be there.
 void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap* outputs) {
   for (const std::string& name : requested) {
     if (outputs->count(name) != 0) continue;
@@ -59,12 +66,7 @@ void keep_requested(const std::vector<std::string>& requested, NeuropodValueMap*
                     name,
                     returned.empty() ? "nothing" : fmt::format("{}", fmt::join(returned, ", "))));
   }
-  if (outputs->size() == requested.size()) return;
-  for (auto output = outputs->begin(); output != outputs->end();) {
-    const bool wanted =
-        std::find(requested.begin(), requested.end(), output->first) != requested.end();
-    output = wanted ? std::next(output) : outputs->erase(output);
-  }
+  drop_others(requested, outputs);
 }
 
 // The tensors whose bytes checking a call doesn't tell: strings, and all that isn't checked.
@@ -254,6 +256,7 @@ std::unique_ptr<NeuropodValueMap> NeuropodBackend::infer_bound(
     seal_inputs(&sealed, &moved, &unmeasured);
     std::unique_ptr<NeuropodValueMap> outputs = infer_internal(sealed, requested_outputs);
     if (outputs == nullptr) throw_error(ErrorCode::kModelError, "the backend returned no outputs");
+    if (!requested_outputs.empty()) drop_others(requested_outputs, outputs.get());
     return outputs;
   } catch (...) {
     throw current_error("", ErrorCode::kModelError);

@@ -72,8 +72,9 @@ class NEUROPOD_EXPORT NeuropodBackend {
   /// CPUs.
   virtual int concurrency() const;
 
-  /// For workers, whose host has checked the call: brings the inputs to their devices and runs the
-  /// model. What it throws doesn't name the model. Not counted in stats().
+  /// For workers, whose host checks the call and its outputs: brings the inputs to their devices
+  /// and runs the model; outputs that weren't requested are dropped. What it throws doesn't name
+  /// the model. Not counted in stats().
   std::unique_ptr<NeuropodValueMap> infer_bound(const BoundInputs& inputs,
                                                 const std::vector<std::string>& requested_outputs);
 

@@ -115,10 +115,6 @@ class DefaultTensorAllocator : public NeuropodTensorAllocator {
   void trim() override { pool_->trim(); }
 
  private:
-  static std::unique_ptr<NeuropodTensor> make_numeric(const std::vector<int64_t>& dims,
-                                                      TensorType type, void* data, Deleter deleter,
-                                                      NeuropodDevice device);
-
   const std::shared_ptr<MemoryPool> pool_;
 };
 

@@ -91,6 +91,24 @@ int64_t count_arange_exactly(T start, T end, T step) {
   return static_cast<int64_t>(std::min(count, kMost));
 }
 
+/// `TensorImpl<T>(dims, data, deleter, device)` for the C++ type of a numeric `type`; see
+/// DefaultTensorAllocator. Error(invalid_argument) for strings and for what is no dtype.
+template <template <typename> class TensorImpl>
+std::unique_ptr<NeuropodTensor> wrap_numeric(const std::vector<int64_t>& dims, TensorType type,
+                                             void* data, Deleter deleter, NeuropodDevice device) {
+  switch (type) {
+#define NEUROPOD_MAKE(enumerator, value, name, cpp_type)                              \
+  case enumerator:                                                                    \
+    return std::make_unique<TensorImpl<cpp_type>>(dims, static_cast<cpp_type*>(data), \
+                                                  std::move(deleter), device);
+    NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_MAKE)
+#undef NEUROPOD_MAKE
+    case STRING_TENSOR:
+      break;
+  }
+  throw_unknown_dtype(type);
+}
+
 }  // namespace internal
 
 template <typename T>
@@ -178,30 +196,13 @@ std::shared_ptr<TypedNeuropodTensor<T>> NeuropodTensorAllocator::randn(
 }
 
 template <template <typename> class TensorImpl>
-std::unique_ptr<NeuropodTensor> DefaultTensorAllocator<TensorImpl>::make_numeric(
-    const std::vector<int64_t>& dims, TensorType type, void* data, Deleter deleter,
-    NeuropodDevice device) {
-  switch (type) {
-#define NEUROPOD_MAKE(enumerator, value, name, cpp_type)                              \
-  case enumerator:                                                                    \
-    return std::make_unique<TensorImpl<cpp_type>>(dims, static_cast<cpp_type*>(data), \
-                                                  std::move(deleter), device);
-    NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_MAKE)
-#undef NEUROPOD_MAKE
-    case STRING_TENSOR:
-      break;
-  }
-  internal::throw_unknown_dtype(type);
-}
-
-template <template <typename> class TensorImpl>
 std::unique_ptr<NeuropodTensor> DefaultTensorAllocator<TensorImpl>::allocate_tensor(
     const std::vector<int64_t>& dims, TensorType type, NeuropodDevice device) {
   const size_t bytes = internal::get_checked_num_bytes(dims, type);
   if (type == STRING_TENSOR) return std::make_unique<TensorImpl<std::string>>(dims);
   const MemoryPool::Block block = pool_->allocate(bytes, device);
   try {
-    return make_numeric(dims, type, block.data, block.release, device);
+    return internal::wrap_numeric<TensorImpl>(dims, type, block.data, block.release, device);
   } catch (...) {
     block.release(block.data);  // without effect if the constructor has done so
     throw;
@@ -213,7 +214,7 @@ std::unique_ptr<NeuropodTensor> DefaultTensorAllocator<TensorImpl>::tensor_from_
     const std::vector<int64_t>& dims, TensorType type, void* data, const Deleter& deleter) {
   internal::LentMemory lent(data, deleter);
   internal::check_lent_memory(type, data, internal::get_checked_num_bytes(dims, type));
-  auto tensor = make_numeric(dims, type, data, lent.deleter(), Device::CPU);
+  auto tensor = internal::wrap_numeric<TensorImpl>(dims, type, data, lent.deleter(), Device::CPU);
   lent.hand_over();
   return tensor;
 }

@@ -12,8 +12,6 @@
 namespace neuropod::multiprocess {
 namespace {
 
-constexpr size_t kLeastArena = 1 << 20;
-
 void require_cpu(NeuropodDevice device) {
   if (device == Device::CPU) return;
   throw_error(
@@ -23,25 +21,10 @@ void require_cpu(NeuropodDevice device) {
                   device));
 }
 
-std::unique_ptr<NeuropodTensor> over_memory(const std::vector<int64_t>& dims, TensorType type,
-                                            void* data, Deleter deleter) {
-  switch (type) {
-#define NEUROPOD_MAKE(enumerator, value, name, cpp_type)                                         \
-  case enumerator:                                                                               \
-    return std::make_unique<GenericNeuropodTensor<cpp_type>>(dims, static_cast<cpp_type*>(data), \
-                                                             std::move(deleter), Device::CPU);
-    NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_MAKE)
-#undef NEUROPOD_MAKE
-    case STRING_TENSOR:
-      break;
-  }
-  internal::throw_unknown_dtype(type);
-}
-
 }  // namespace
 
 InputMemory::InputMemory(uint64_t bytes)
-    : arena(Arena::create("neuropod-inputs", bytes, kLeastArena)),
+    : arena(Arena::create("neuropod-inputs", bytes, kLeastArenaBytes)),
       blocks(std::make_shared<ArenaBlocks>(arena)),
       pool(MemoryPool::create(blocks)) {}
 
@@ -61,17 +44,7 @@ std::unique_ptr<NeuropodTensor> allocate_in(InputMemory& memory, const std::vect
                     bytes, memory.arena->size(), memory.pool->stats().live_bytes));
   }
   try {
-    switch (type) {
-#define NEUROPOD_MAKE(enumerator, value, name, cpp_type)                                     \
-  case enumerator:                                                                           \
-    return std::make_unique<ArenaTensor<cpp_type>>(dims, static_cast<cpp_type*>(block.data), \
-                                                   block.release);
-      NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_MAKE)
-#undef NEUROPOD_MAKE
-      case STRING_TENSOR:
-        break;
-    }
-    internal::throw_unknown_dtype(type);
+    return internal::wrap_numeric<ArenaTensor>(dims, type, block.data, block.release, Device::CPU);
   } catch (...) {
     block.release(block.data);
     throw;
@@ -95,7 +68,8 @@ std::unique_ptr<NeuropodTensor> ArenaAllocator::tensor_from_memory(const std::ve
   internal::LentMemory lent(data, deleter);
   internal::check_lent_memory(type, data, internal::get_checked_num_bytes(dims, type));
   // Wherever it lies: a call takes what lies in the arena as it is, and copies anything else.
-  auto tensor = over_memory(dims, type, data, lent.deleter());
+  auto tensor =
+      internal::wrap_numeric<GenericNeuropodTensor>(dims, type, data, lent.deleter(), Device::CPU);
   lent.hand_over();
   return tensor;
 }

@@ -15,8 +15,8 @@ namespace neuropod::multiprocess {
 template <typename T>
 class ArenaTensor : public TypedNeuropodTensor<T> {
  public:
-  ArenaTensor(std::vector<int64_t> dims, T* data, Deleter deleter)
-      : TypedNeuropodTensor<T>(std::move(dims), data),
+  ArenaTensor(std::vector<int64_t> dims, T* data, Deleter deleter, NeuropodDevice device)
+      : TypedNeuropodTensor<T>(std::move(dims), data, device),
         memory_(data),
         deleter_(std::move(deleter)),
         generation_(process_generation()) {}

@@ -38,7 +38,6 @@ using Clock = SupervisorLoop::Clock;
 
 constexpr auto kTimeToEnd = std::chrono::seconds(1);
 constexpr auto kTimeToDie = std::chrono::seconds(10);  // when killed
-constexpr size_t kLeastArena = 1 << 20;
 
 template <size_t size>
 void copy_text(const std::string& text, std::array<char, size>* to) {
@@ -141,7 +140,6 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   void prepare(Life* next);
   void spawn(Life* next, WorkerLimits limits);
   void join(Life* next);
-  void send_request(Life* next);
   void not_begun(std::unique_ptr<Life> next, const Error& error);
   bool receive_message();
   void take(const ControlMessage& content);
@@ -164,7 +162,8 @@ void ManagedWorker::Rep::prepare(Life* next) {
   auto incarnation = std::make_shared<Incarnation>();
   incarnation->number = ++lives;
   auto channel_arena = Arena::create("neuropod-channel", HostChannel::arena_bytes());
-  incarnation->output_arena = Arena::create("neuropod-outputs", limits.arena_bytes, kLeastArena);
+  incarnation->output_arena =
+      Arena::create("neuropod-outputs", limits.arena_bytes, kLeastArenaBytes);
   incarnation->channel = std::make_shared<HostChannel>(channel_arena, ope().spin);
   ChannelStatus& status = incarnation->channel->layout().status;
   copy_text(spec.model, &status.model);
@@ -396,12 +395,8 @@ void ManagedWorker::Rep::close_watches() {
 }
 
 void ManagedWorker::Rep::end_life(const std::string& how) {
+  close_watches();
   const std::unique_ptr<Life> ended = std::move(life);
-  life = nullptr;
-  loop->unwatch(ended->on_end);
-  loop->unwatch(ended->on_message);
-  loop->unwatch(ended->on_output);
-  loop->cancel(ended->on_timeout);
   loop->cancel(std::exchange(on_kill, 0));
   loop->cancel(std::exchange(on_give_up, 0));
   std::string cause = how;

@@ -49,17 +49,12 @@ class ResultStrings : public TypedNeuropodTensor<std::string> {
 
 std::unique_ptr<NeuropodTensor> make_numeric(const TensorRecord& record, void* data,
                                              Deleter deleter) {
-  switch (record.type) {
-#define NEUROPOD_MAKE(enumerator, value, name, cpp_type)      \
-  case enumerator:                                            \
-    return std::make_unique<GenericNeuropodTensor<cpp_type>>( \
-        record.dims, static_cast<cpp_type*>(data), std::move(deleter), Device::CPU);
-    NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_MAKE)
-#undef NEUROPOD_MAKE
-    case STRING_TENSOR:
-      break;
-  }
-  fail("a tensor of no dtype");
+  return internal::wrap_numeric<GenericNeuropodTensor>(record.dims, record.type, data,
+                                                       std::move(deleter), Device::CPU);
+}
+
+uint64_t count_strings(const TensorRecord& record) {
+  return internal::count_elements(STRING_TENSOR, record.dims);
 }
 
 void* copy_content(const void* content, uint64_t bytes) {
@@ -75,10 +70,8 @@ std::unique_ptr<NeuropodTensor> own_tensor(const TensorRecord& record, const voi
   if (record.type != STRING_TENSOR)
     return make_numeric(record, copy, [](void* data) { free_content(data); });
   const std::shared_ptr<const void> owner(copy, [](void* data) { free_content(data); });
-  uint64_t count = 1;
-  for (const int64_t dim : record.dims) count *= static_cast<uint64_t>(dim);
-  return std::make_unique<ResultStrings>(record.dims,
-                                         read_string_content(copy, record.bytes, count), owner);
+  return std::make_unique<ResultStrings>(
+      record.dims, read_string_content(copy, record.bytes, count_strings(record)), owner);
 }
 
 // A block of the output arena until nobody reads it.
@@ -184,10 +177,9 @@ class ReplyReader {
     if (record.type != STRING_TENSOR) {
       return make_numeric(record, data, [lent = std::move(lent)](void*) {});
     }
-    uint64_t count = 1;
-    for (const int64_t dim : record.dims) count *= static_cast<uint64_t>(dim);
     return std::make_shared<ResultStrings>(
-        record.dims, read_string_content(data, record.bytes, count), std::move(lent));
+        record.dims, read_string_content(data, record.bytes, count_strings(record)),
+        std::move(lent));
   }
 
   const std::shared_ptr<Incarnation>& incarnation_;

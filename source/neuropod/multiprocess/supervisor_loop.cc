@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -20,7 +19,7 @@
 #include <fmt/format.h>
 
 #include "neuropod/base/error.hh"
-#include "neuropod/multiprocess/fork_detector.hh"
+#include "neuropod/multiprocess/process_local.hh"
 #include "neuropod/multiprocess/worker_output.hh"
 
 namespace neuropod::multiprocess {
@@ -44,14 +43,6 @@ struct SupervisorLoop::State {
 
 namespace {
 
-// Process-wide: one loop per process, found again by the process's generation.
-struct Instance {
-  uint64_t generation;
-  SupervisorLoop* loop;
-};
-std::atomic<Instance*> current_instance{nullptr};
-std::atomic<uint64_t> making{0};  // the generation that makes one now
-
 void run_guarded(const std::function<void()>& task) {
   try {
     task();
@@ -63,24 +54,10 @@ void run_guarded(const std::function<void()>& task) {
 }  // namespace
 
 SupervisorLoop& SupervisorLoop::instance() {
-  const uint64_t generation = process_generation();
-  for (;;) {
-    Instance* instance = current_instance.load(std::memory_order_acquire);
-    if (instance != nullptr && instance->generation == generation) return *instance->loop;
-    uint64_t maker = making.load();
-    if (maker == generation || !making.compare_exchange_strong(maker, generation)) {
-      std::this_thread::yield();  // another thread makes it
-      continue;
-    }
-    try {
-      auto instance_made = std::make_unique<Instance>(Instance{generation, nullptr});
-      instance_made->loop = new SupervisorLoop;
-      current_instance.store(instance_made.release(), std::memory_order_release);
-    } catch (...) {
-      making.store(0);
-      throw;
-    }
-  }
+  // Process-wide, and a forked child's own; never destroyed: see State.
+  static auto* const loops = new ProcessLocal<SupervisorLoop>(
+      [] { return std::unique_ptr<SupervisorLoop>(new SupervisorLoop); });
+  return loops->get();
 }
 
 SupervisorLoop::SupervisorLoop() : state_(new State) {

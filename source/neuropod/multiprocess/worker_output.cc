@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -20,7 +18,8 @@
 #include <fmt/ranges.h>
 
 #include "neuropod/base/logging.hh"
-#include "neuropod/multiprocess/fork_detector.hh"
+#include "neuropod/base/utf8.hh"
+#include "neuropod/multiprocess/process_local.hh"
 
 namespace neuropod::multiprocess {
 namespace {
@@ -54,14 +53,7 @@ class LogForwarder {
     }
     bytes_ += line.text.size();
     lines_.push_back(std::move(line));
-    ++added_;
     wake_.notify_one();
-  }
-
-  void flush() {
-    std::unique_lock lock(mutex_);
-    const uint64_t wanted = added_;
-    done_.wait_for(lock, std::chrono::seconds(1), [&] { return written_ >= wanted; });
   }
 
  private:
@@ -92,69 +84,22 @@ class LogForwarder {
                         "than they could be written",
                         dropped));
       }
-      const size_t count = lines.size();
       lines.clear();
       lock.lock();
-      written_ += count;
-      done_.notify_all();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::condition_variable done_;
   std::deque<Line> lines_;
   size_t bytes_ = 0;  // of their texts
   uint64_t dropped_ = 0;
-  uint64_t added_ = 0;
-  uint64_t written_ = 0;
 };
 
-struct Forwarder {
-  uint64_t generation;
-  LogForwarder* forwarder;
-};
-std::atomic<Forwarder*> current_forwarder{nullptr};
-
-// Called by the supervisor's thread first of all, so there is no race to make it.
 LogForwarder& LogForwarder::instance() {
-  Forwarder* known = current_forwarder.load(std::memory_order_acquire);
-  if (known == nullptr || known->generation != process_generation()) {
-    known = new Forwarder{process_generation(), new LogForwarder};
-    current_forwarder.store(known, std::memory_order_release);
-  }
-  return *known->forwarder;
-}
-
-// `text` with U+FFFD for every byte that isn't part of UTF-8.
-std::string as_utf8(std::string_view text) {
-  const auto length_at = [text](size_t at) -> size_t {
-    const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned first = byte(at);
-    if (first < 0x80) return 1;
-    const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || at + length > text.size()) return 0;
-    for (size_t i = 1; i < length; ++i) {
-      if ((byte(at + i) & 0xC0) != 0x80) return 0;
-    }
-    // Too long a form, a surrogate, or above U+10FFFF.
-    const unsigned second = byte(at + 1);
-    const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
-                       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
-    return wrong ? 0 : length;
-  };
-  std::string valid;
-  valid.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = length_at(at);
-    if (length == 0) {
-      valid += "\xEF\xBF\xBD";
-    } else {
-      valid += text.substr(at, length);
-    }
-    at += std::max<size_t>(length, 1);
-  }
-  return valid;
+  static auto* const forwarders = new ProcessLocal<LogForwarder>(
+      [] { return std::unique_ptr<LogForwarder>(new LogForwarder); });
+  return forwarders->get();
 }
 
 // A line of the worker's own log: \x01LEVEL\x02FILE:LINE\x02TEXT.
@@ -211,9 +156,9 @@ void WorkerOutput::finish() {
 void WorkerOutput::end_line() {
   Line line{LogLevel::kInfo, "", __FILE__, __LINE__};
   if (!parse_marked(line_, &line)) line.text = line_;
-  line.text = as_utf8(line.text);
+  line.text = valid_utf8(line.text);
   if (!line.text.empty()) {
-    last_.push_back(as_utf8(std::string_view(line.text).substr(0, kLongestLastLine)));
+    last_.push_back(valid_utf8(line.text.substr(0, kLongestLastLine)));
     if (last_.size() > kLastLines) last_.pop_front();
   }
   line.text = fmt::format("[{}] {}", name_, line.text);
@@ -228,11 +173,6 @@ std::string WorkerOutput::last_lines() const {
 
 void log_later(LogLevel level, std::string text, const char* file, int line) {
   if (log_enabled(level)) LogForwarder::instance().add({level, std::move(text), file, line});
-}
-
-void flush_worker_log() {
-  Forwarder* known = current_forwarder.load(std::memory_order_acquire);
-  if (known != nullptr && known->generation == process_generation()) known->forwarder->flush();
 }
 
 }  // namespace neuropod::multiprocess

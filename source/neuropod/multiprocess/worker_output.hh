@@ -37,8 +37,4 @@ class WorkerOutput {
 void log_later(LogLevel level, std::string text, const char* file = __builtin_FILE(),
                int line = __builtin_LINE());
 
-/// Waits until every line that was drained before has reached the log, at most a second. For tests
-/// and the end of a model.
-void flush_worker_log();
-
 }  // namespace neuropod::multiprocess

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include <fmt/format.h>
+
+#include "neuropod/internal/neuropod_tensor.hh"
 
 namespace neuropod::multiprocess {
 namespace {
@@ -44,33 +45,16 @@ constexpr size_t padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
   throw_error(ErrorCode::kInvalidArgument, fmt::format("a broken message of a call: {}", problem));
 }
 
-constexpr size_t kNotADtype = 0;
-
-size_t element_bytes(uint8_t type) {
-  switch (type) {
-#define NEUROPOD_BYTES(enumerator, value, name, cpp_type) \
-  case enumerator:                                        \
-    return sizeof(cpp_type);
-    NEUROPOD_FOR_EACH_NUMERIC_DTYPE(NEUROPOD_BYTES)
-#undef NEUROPOD_BYTES
+// Asked of the number: an enumeration must not hold another.
+bool is_dtype(uint8_t value) {
+  switch (value) {
+#define NEUROPOD_IS_DTYPE(enumerator, number, name, cpp_type) case enumerator:
+    NEUROPOD_FOR_EACH_DTYPE(NEUROPOD_IS_DTYPE)
+#undef NEUROPOD_IS_DTYPE
+    return true;
     default:
-      return kNotADtype;
+      return false;
   }
-}
-
-// The number of elements; checks the dimensions.
-uint64_t count_elements(const std::vector<int64_t>& dims) {
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  uint64_t count = 1;
-  bool none = false;
-  for (const int64_t dim : dims) {
-    if (dim < 0) fail("a negative dimension");
-    none |= dim == 0;
-    if (dim != 0 && count > kMost / static_cast<uint64_t>(dim))
-      fail("dimensions beyond all memory");
-    if (dim != 0) count *= static_cast<uint64_t>(dim);
-  }
-  return none ? 0 : count;
 }
 
 }  // namespace
@@ -209,6 +193,7 @@ bool BodyReader::next(TensorRecord* record) {
   std::memcpy(&read, take(sizeof read), sizeof read);
   if (read.dims > kMostDims) fail("a tensor of too many dimensions");
   if (read.place > static_cast<uint8_t>(Place::kInline)) fail("a tensor in an unknown place");
+  if (!is_dtype(read.type)) fail("a tensor of an unknown dtype");
   record->name = read.name;
   record->type = static_cast<TensorType>(read.type);
   record->place = static_cast<Place>(read.place);
@@ -220,15 +205,12 @@ bool BodyReader::next(TensorRecord* record) {
   if (read.dims > 0) std::memcpy(record->dims.data(), dims, read.dims * sizeof(int64_t));
   record->named = {static_cast<const char*>(take(read.named_bytes)), read.named_bytes};
 
-  const uint64_t count = count_elements(record->dims);
-  if (read.type == STRING_TENSOR) {
+  const size_t element = get_bytes_per_element(record->type);
+  const uint64_t count = internal::count_elements(record->type, record->dims);
+  if (record->type == STRING_TENSOR) {
     if (count >= read.bytes / sizeof(uint64_t)) fail("fewer bytes than its strings need");
   } else {
-    const size_t element = element_bytes(read.type);
-    if (element == kNotADtype) fail("a tensor of an unknown dtype");
-    if (count > std::numeric_limits<uint64_t>::max() / element || count * element != read.bytes) {
-      fail("a tensor whose bytes don't fit its dimensions");
-    }
+    if (count * element != read.bytes) fail("a tensor whose bytes don't fit its dimensions");
     // Nothing has more alignment than its size, halved for complex ones; 8 is enough for all.
     if (record->place != Place::kInline && read.offset % std::min<size_t>(element, 8) != 0) {
       fail("a tensor at an address that its dtype can't have");

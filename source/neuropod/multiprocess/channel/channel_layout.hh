@@ -69,6 +69,11 @@ struct alignas(64) CallSlot {
   alignas(64) std::array<unsigned char, kSlotBodyBytes> body;
 };
 
+/// Makes one of the moves that either side may win. False: the other has.
+inline bool move_state(CallSlot& slot, CallState from, CallState to) noexcept {
+  return slot.state.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+}
+
 /// A futex word that counts events, for the side that waits for any of them.
 struct alignas(64) EventCount {
   std::atomic<uint32_t> events;

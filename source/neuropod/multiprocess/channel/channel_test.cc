@@ -26,7 +26,7 @@ class Pair {
   explicit Pair(Spin spin = Spin::kAuto)
       : arena_(Arena::create("test", HostChannel::arena_bytes())),
         host(arena_, spin),
-        worker(arena_, spin) {}
+        worker(arena_) {}
   ~Pair() {
     worker.stop();
     for (std::thread& thread : threads_) thread.join();

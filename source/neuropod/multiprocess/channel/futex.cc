@@ -5,11 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 namespace neuropod::multiprocess {
 
-bool futex_wait(const void* word, uint32_t expected,
+void futex_wait(const void* word, uint32_t expected,
                 std::optional<std::chrono::steady_clock::time_point> until) noexcept {
   timespec absolute{};
   if (until) {
@@ -19,9 +17,8 @@ bool futex_wait(const void* word, uint32_t expected,
     absolute.tv_sec = static_cast<time_t>(since.count() / 1'000'000'000);
     absolute.tv_nsec = static_cast<long>(since.count() % 1'000'000'000);
   }
-  const long result = ::syscall(SYS_futex, word, FUTEX_WAIT_BITSET, expected,
-                                until ? &absolute : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
-  return result == 0 || errno != EINTR;
+  ::syscall(SYS_futex, word, FUTEX_WAIT_BITSET, expected, until ? &absolute : nullptr, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
 }
 
 void futex_wake(const void* word, int threads) noexcept {

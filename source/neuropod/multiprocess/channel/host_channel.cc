@@ -1,7 +1,5 @@
 #include "neuropod/multiprocess/channel/host_channel.hh"
 
-#include <sched.h>
-
 #include <array>
 #include <bit>
 #include <new>
@@ -23,10 +21,6 @@ static_assert(kNumSlots == 64, "sets of slots are 64-bit masks");
 
 constexpr uint64_t bit(uint32_t slot) { return uint64_t{1} << slot; }
 
-bool move(CallSlot& slot, CallState from, CallState to) {
-  return slot.state.compare_exchange_strong(from, to, std::memory_order_seq_cst);
-}
-
 // What a worker that wrote where it mustn't has left there ends waits, too. Bounded, because a
 // child that it forked may still write.
 void mark_lost(CallSlot& slot) {
@@ -40,10 +34,10 @@ void mark_lost(CallSlot& slot) {
         return;
       case CallState::kSubmitted:
       case CallState::kWithdrawn:
-        if (move(slot, now, CallState::kLostWaiting)) return;
+        if (move_state(slot, now, CallState::kLostWaiting)) return;
         break;
       default:
-        if (move(slot, now, CallState::kLostStarted)) return;
+        if (move_state(slot, now, CallState::kLostStarted)) return;
     }
   }
 }
@@ -139,7 +133,7 @@ void HostChannel::submit(uint32_t index, CallKind kind) {
   slot.state.store(CallState::kSubmitted, std::memory_order_seq_cst);
   // Only a worker that writes where it mustn't can make it full.
   if (!layout_->submitted.push(index)) lose();
-  layout_->host.cpu.store(static_cast<uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
+  publish_cpu(layout_->host);
   EventCount& submissions = layout_->submissions;
   submissions.events.fetch_add(1, std::memory_order_seq_cst);
   const bool sleeps = submissions.sleepers.load(std::memory_order_seq_cst) != 0;
@@ -150,7 +144,7 @@ void HostChannel::submit(uint32_t index, CallKind kind) {
     futex_wake(&submissions.events, 1);
   }
   if (state_->lost.load(std::memory_order_seq_cst)) {
-    move(slot, CallState::kSubmitted, CallState::kLostWaiting);
+    move_state(slot, CallState::kSubmitted, CallState::kLostWaiting);
   }
   if (state_->has_unreleased.load(std::memory_order_relaxed)) {
     std::lock_guard lock(state_->mutex);
@@ -230,19 +224,19 @@ HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time
 }
 
 bool HostChannel::withdraw(uint32_t index) {
-  if (!move(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
+  if (!move_state(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
   state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
   return true;
 }
 
 bool HostChannel::abandon(uint32_t index) {
-  if (!move(slot(index), CallState::kRunning, CallState::kAbandoned)) return false;
+  if (!move_state(slot(index), CallState::kRunning, CallState::kAbandoned)) return false;
   state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
   return true;
 }
 
 bool HostChannel::cancel(uint32_t index) {
-  if (!move(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
+  if (!move_state(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
   futex_wake(&slot(index).state, 1);
   return true;
 }

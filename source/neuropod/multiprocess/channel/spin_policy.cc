@@ -34,8 +34,6 @@ inline void pause_cpu() noexcept {
 #endif
 }
 
-uint32_t this_cpu() noexcept { return static_cast<uint32_t>(::sched_getcpu()); }
-
 // CPUs that cgroups grant, or 0 for no limit.
 double cgroup_cpus() {
   std::string quota;
@@ -65,6 +63,12 @@ uint32_t count_cpus() noexcept {
 }
 
 }  // namespace
+
+uint32_t publish_cpu(Presence& presence) noexcept {
+  const auto cpu = static_cast<uint32_t>(::sched_getcpu());
+  presence.cpu.store(cpu, std::memory_order_relaxed);
+  return cpu;
+}
 
 uint32_t usable_cpus() noexcept {
   static std::atomic<uint64_t> known{0};  // seconds << 32 | CPUs
@@ -138,7 +142,7 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
     }
     counted_ = true;
   }
-  own_.cpu.store(this_cpu(), std::memory_order_relaxed);
+  publish_cpu(own_);
   until_ = always ? ~uint64_t{0} : TickClock::now() + ticks;
 }
 
@@ -159,8 +163,7 @@ bool SpinPolicy::Wait::spin() noexcept {
   pause_cpu();
   if (++pauses_ % kPausesBetweenLooks != 0) return true;
   if (until_ == ~uint64_t{0}) return true;
-  const uint32_t cpu = this_cpu();
-  own_.cpu.store(cpu, std::memory_order_relaxed);
+  const uint32_t cpu = publish_cpu(own_);
   const bool shares_cpu = peer_.cpu.load(std::memory_order_relaxed) == cpu;
   if (!shares_cpu && TickClock::now() < until_) return true;
   if (shares_cpu) spun_ = false;  // which says nothing about the next time

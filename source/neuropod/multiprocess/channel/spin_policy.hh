@@ -78,6 +78,9 @@ class SpinPolicy {
       false};  // such a try was followed by a call that found the worker awake
 };
 
+/// Says where this thread runs now. Returns it.
+uint32_t publish_cpu(Presence& presence) noexcept;
+
 /// CPUs that this process may use by its affinity and its cgroups' quota, at least 1. Read again at
 /// most once a second.
 uint32_t usable_cpus() noexcept;

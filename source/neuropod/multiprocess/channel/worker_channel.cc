@@ -1,7 +1,5 @@
 #include "neuropod/multiprocess/channel/worker_channel.hh"
 
-#include <sched.h>
-
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -11,14 +9,6 @@
 #include "neuropod/multiprocess/channel/futex.hh"
 
 namespace neuropod::multiprocess {
-namespace {
-
-bool move(CallSlot& slot, CallState from, CallState to) {
-  return slot.state.compare_exchange_strong(from, to, std::memory_order_seq_cst);
-}
-
-}  // namespace
-
 struct WorkerChannel::State {
   std::atomic<bool> stopped{false};
 
@@ -27,7 +17,7 @@ struct WorkerChannel::State {
   std::mutex popping;
 };
 
-WorkerChannel::WorkerChannel(std::shared_ptr<Arena> arena, RuntimeOptions::Spin)
+WorkerChannel::WorkerChannel(std::shared_ptr<Arena> arena)
     : arena_(std::move(arena)),
       layout_(reinterpret_cast<ChannelLayout*>(arena_->data())),
       state_(std::make_unique<State>()) {
@@ -52,13 +42,12 @@ std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
     while (pop(&index)) {
       if (index >= kNumSlots) continue;
       CallSlot& slot = this->slot(index);
-      if (move(slot, CallState::kSubmitted, CallState::kRunning)) {
+      if (move_state(slot, CallState::kSubmitted, CallState::kRunning)) {
         slot.started_at.store(TickClock::now(), std::memory_order_relaxed);
-        layout_->worker.cpu.store(static_cast<uint32_t>(::sched_getcpu()),
-                                  std::memory_order_relaxed);
+        publish_cpu(layout_->worker);
         return index;
       }
-      move(slot, CallState::kWithdrawn, CallState::kRetired);
+      move_state(slot, CallState::kWithdrawn, CallState::kRetired);
     }
     return std::nullopt;
   };
@@ -101,8 +90,8 @@ std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
 bool WorkerChannel::finish(uint32_t index) {
   CallSlot& slot = this->slot(index);
   slot.finished_at.store(TickClock::now(), std::memory_order_relaxed);
-  layout_->worker.cpu.store(static_cast<uint32_t>(::sched_getcpu()), std::memory_order_relaxed);
-  if (move(slot, CallState::kRunning, CallState::kDone)) {
+  publish_cpu(layout_->worker);
+  if (move_state(slot, CallState::kRunning, CallState::kDone)) {
     if (slot.sleeping.load(std::memory_order_seq_cst) != 0) futex_wake(&slot.state, 1);
     return true;
   }

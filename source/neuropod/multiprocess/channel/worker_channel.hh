@@ -16,7 +16,7 @@ namespace neuropod::multiprocess {
 class WorkerChannel {
  public:
   /// Error(invalid_argument) if the arena holds no channel of this version.
-  WorkerChannel(std::shared_ptr<Arena> arena, RuntimeOptions::Spin spin);
+  explicit WorkerChannel(std::shared_ptr<Arena> arena);
   ~WorkerChannel();
 
   ChannelLayout& layout() const noexcept { return *layout_; }

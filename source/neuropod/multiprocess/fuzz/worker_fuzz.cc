@@ -18,8 +18,7 @@ constexpr size_t kNumInputs = 3;
 struct Worker {
   std::shared_ptr<Arena> channel_arena = Arena::create("fuzz", HostChannel::arena_bytes());
   HostChannel host{channel_arena, RuntimeOptions::Spin::kNever};
-  std::shared_ptr<WorkerChannel> channel =
-      std::make_shared<WorkerChannel>(channel_arena, RuntimeOptions::Spin::kNever);
+  std::shared_ptr<WorkerChannel> channel = std::make_shared<WorkerChannel>(channel_arena);
   std::shared_ptr<Arena> arena = Arena::create("fuzz", 1 << 16);
   InputTensors inputs{kNumInputs, get_generic_tensor_allocator(), channel, arena, arena};
 };

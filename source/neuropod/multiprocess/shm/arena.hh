@@ -10,6 +10,9 @@
 
 namespace neuropod::multiprocess {
 
+/// What an arena for tensors has at least, however little address space there is.
+constexpr size_t kLeastArenaBytes = 1 << 20;
+
 /// Memory that two processes share: a memfd, sized once, mapped whole and once by each side. It is
 /// sparse: what was never touched costs nothing.
 ///

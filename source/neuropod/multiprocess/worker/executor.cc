@@ -1,6 +1,5 @@
 #include "neuropod/multiprocess/worker/executor.hh"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string>
@@ -85,16 +84,9 @@ void Executor::infer(const CallSlot& slot) {
     results = hosted_.model->infer_bound(bound, requested_);
   }
   fault_point("after_infer");
-  if (!requested_.empty()) {
-    for (auto output = results->begin(); output != results->end();) {
-      const bool wanted =
-          std::find(requested_.begin(), requested_.end(), output->first) != requested_.end();
-      output = wanted ? std::next(output) : results->erase(output);
-    }
-  }
   replies_.write(*results, inputs_, &body_);
-  results =
-      nullptr;  // what is lent has an owner of its own; the rest goes before inputs are counted
+  // What is lent has an owner of its own; the rest goes before inputs are counted.
+  results = nullptr;
   inputs_.finish_call(&body_);
 }
 

@@ -116,10 +116,9 @@ void HostConnection::load(LoadRequest request, std::vector<OwnedDescriptor> desc
                     "with {}",
                     kDescriptors, thread_.joinable() ? "again" : "first", descriptors.size()));
   }
-  host_pid_ = request.host_pid;
   hosted_.spin = request.options.ope_options.spin;
   hosted_.channel = std::make_shared<WorkerChannel>(
-      Arena::attach(std::move(descriptors[0]), sizeof(ChannelLayout)), hosted_.spin);
+      Arena::attach(std::move(descriptors[0]), sizeof(ChannelLayout)));
   hosted_.inputs = Arena::attach(std::move(descriptors[1]));
   hosted_.outputs = Arena::attach(std::move(descriptors[2]));
   hosted_.results = ResultMemory::instance().add(hosted_.outputs);

@@ -20,9 +20,6 @@ class HostConnection {
   HostConnection(const HostConnection&) = delete;
 
   int descriptor() const noexcept { return socket_.descriptor(); }
-  /// The process at the other end; 0 until it has said so.
-  int64_t host_pid() const noexcept { return host_pid_; }
-
   /// Handles the message that waits. False: the host is gone, asked to end, or talks nonsense.
   bool handle_message();
 
@@ -34,7 +31,6 @@ class HostConnection {
   void run(const LoadRequest& request);
 
   ControlSocket socket_;
-  int64_t host_pid_ = 0;
   Hosted hosted_;
   std::thread thread_;  // loads the model, then is the first executor
 };

@@ -85,12 +85,7 @@ void ReplyWriter::write(const NeuropodValueMap& outputs, const InputTensors& inp
                         BodyWriter* body) {
   lent_now_.clear();
   body->begin_reply();
-  try {
-    for (const auto& [name, output] : outputs) write_output(name, output, inputs, body);
-  } catch (...) {
-    take_back();
-    throw;
-  }
+  for (const auto& [name, output] : outputs) write_output(name, output, inputs, body);
 }
 
 void ReplyWriter::take_back() {

@@ -55,7 +55,7 @@ class ReplyWriter {
   /// Puts a finished body into the slot, or beside it if it is too long.
   void publish(std::string_view body, CallSlot* slot);
 
-  /// The reply was published and won't be read.
+  /// The reply won't be read: couldn't be written or published, or nobody waits for it.
   void take_back();
   /// It will be.
   void forget() noexcept { lent_now_.clear(); }
