@@ -69,7 +69,12 @@ std::string own_library() {
 // The supervisor thread's, but for what `mutex` guards and the atomics.
 struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   Rep(WorkerSpec what, std::function<void()> on_change)
-      : spec(std::move(what)), changed(std::move(on_change)), generation(process_generation()) {}
+      : spec(std::move(what)),
+        changed(std::move(on_change)),
+        generation(process_generation()),
+        was_ready(spec.known_to_load) {
+    if (was_ready) policy.became_ready();
+  }
 
   // One life, from its start to its end.
   struct Life {
@@ -97,7 +102,8 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   SupervisorLoop::Id on_give_up = 0;  // nor when it was killed
   uint64_t lives = 0;
   bool stopping = false;
-  bool was_ready = false;
+  bool was_ready;      // it, or another process's: the model can be loaded
+  bool served = false;  // it has been ready
 
   std::atomic<State> state{State::kStarting};
   std::atomic<uint64_t> deaths{0};
@@ -325,7 +331,7 @@ void ManagedWorker::Rep::loaded(const LoadReply& reply) {
   loop->cancel(std::exchange(life->on_timeout, 0));
   life->ready = true;
   life->incarnation->reply = reply;
-  if (was_ready) restarts.fetch_add(1);
+  if (std::exchange(served, true)) restarts.fetch_add(1);
   life->incarnation->channel->layout().status.restarts.store(
       static_cast<uint32_t>(restarts.load()));
   was_ready = true;
@@ -338,15 +344,17 @@ void ManagedWorker::Rep::loaded(const LoadReply& reply) {
   set_state(State::kReady);
 }
 
-// This life is over, and there will be no other.
+// This life is over before it was ready, and there will be no other unless an earlier one was.
 void ManagedWorker::Rep::refuse(const Error& verdict) {
-  if (life->ready || life->verdict) return;
-  life->verdict = verdict;
-  if (life->is_child) {
-    kill_process("");
+  if (life->ready || life->verdict || !life->reason.empty()) return;
+  std::string reason;
+  if (was_ready) {
+    reason = fmt::format("it didn't become ready: {}", verdict.message());
   } else {
-    end_life("was refused");
+    life->verdict = verdict;
   }
+  if (life->is_child) return kill_process(reason);
+  end_life(was_ready ? "was left because " + reason : "was refused");
 }
 
 void ManagedWorker::Rep::kill_process(const std::string& reason) {

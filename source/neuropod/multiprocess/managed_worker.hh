@@ -43,6 +43,9 @@ struct WorkerSpec {
   LoadRequest load;        ///< what it is told
   RuntimeOptions options;  ///< the host's own, ope_options included
   std::shared_ptr<Arena> input_arena;
+  /// Another process of ours has loaded the model already: what keeps a worker from loading it is
+  /// a trouble that may pass, and is tried again.
+  bool known_to_load = false;
 };
 
 /// Keeps one worker process going: starts it, loads the model, notices its death, starts the next
@@ -56,7 +59,7 @@ class ManagedWorker {
     kStarting,  ///< the first start, or a restart that calls may wait for
     kReady,
     kBackingOff,  ///< died too often: unavailable() says when the next start is
-    kFailed,      ///< the model can't be loaded; no further start
+    kFailed,      ///< the model couldn't be loaded the first time; no further start
     kStopped,
   };
 

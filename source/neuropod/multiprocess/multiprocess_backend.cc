@@ -107,6 +107,11 @@ struct Client {
   std::mutex loading;
   std::atomic<WorkerPool*> pool{nullptr};
   std::unique_ptr<WorkerPool> owned_pool;  // once, under `loading`
+
+  ~Client() {
+    owned_pool = nullptr;
+    given_up->sweep();  // everything is over now
+  }
 };
 
 using ProcessMemory = multiprocess::ProcessLocal<InputMemory>;
@@ -131,6 +136,7 @@ struct MultiprocessNeuropodBackend::Rep {
   multiprocess::ProcessLocal<Client> clients{[] { return std::make_unique<Client>(); }};
 
   const RuntimeOptions::OPEOptions& ope() const { return options.ope_options; }
+  void load(Client& client);
   WorkerPool& pool(Client& client);
   WorkerSpec spec() const;
 };
@@ -143,7 +149,7 @@ WorkerSpec MultiprocessNeuropodBackend::Rep::spec() const {
   spec.input_arena = memory->get().arena;
   LoadRequest& load = spec.load;
   load.version = NEUROPOD_VERSION;
-  load.abi = NEUROPOD_ABI_VERSION;
+  load.abi = std::string(NEUROPOD_ABI_VERSION);
   load.host_pid = ::getpid();
   load.path = path;
   load.overrides = overrides;
@@ -161,13 +167,31 @@ WorkerSpec MultiprocessNeuropodBackend::Rep::spec() const {
   return spec;
 }
 
+// Waits until the workers have loaded the model, for the first time in any process.
+void MultiprocessNeuropodBackend::Rep::load(Client& client) {
+  CallControl* const control = CallControl::current();
+  std::function<bool()> interrupted;
+  if (control != nullptr && control->can_be_interrupted()) {
+    interrupted = [control] { return control->interrupted(); };
+  }
+  std::lock_guard lock(client.loading);
+  auto made = std::make_unique<WorkerPool>(spec(), ope().num_workers);
+  made->start();
+  made->wait_until_loaded(interrupted);
+  client.owned_pool = std::move(made);
+  client.pool.store(client.owned_pool.get(), std::memory_order_release);
+}
+
+// The workers of a model that is loaded. A forked child's are started now, and its calls wait for
+// them as for any that start.
 WorkerPool& MultiprocessNeuropodBackend::Rep::pool(Client& client) {
   if (WorkerPool* known = client.pool.load(std::memory_order_acquire)) return *known;
   std::lock_guard lock(client.loading);
   if (WorkerPool* known = client.pool.load(std::memory_order_acquire)) return *known;
-  auto made = std::make_unique<WorkerPool>(spec(), ope().num_workers);
-  made->load();
-  client.owned_pool = std::move(made);
+  WorkerSpec spec = this->spec();
+  spec.known_to_load = true;
+  client.owned_pool = std::make_unique<WorkerPool>(spec, ope().num_workers);
+  client.owned_pool->start();
   client.pool.store(client.owned_pool.get(), std::memory_order_release);
   return *client.owned_pool;
 }
@@ -250,6 +274,7 @@ std::optional<uint32_t> Call::acquire_slot(HostChannel& channel) {
   for (;;) {
     if (const auto slot = channel.acquire()) return slot;
     if (channel.lost()) return std::nullopt;
+    client_.given_up->sweep();
     if ((deadline_ && Clock::now() >= *deadline_) || interrupted()) {
       give_up_waiting(fmt::format("{} other calls were before it, and it never began",
                                   multiprocess::kNumSlots));
@@ -308,7 +333,7 @@ void Call::give_up(const WorkerPool::Choice& choice, uint32_t slot, const Reques
   const auto& incarnation = choice.incarnation;
   const uint64_t use = incarnation->channel->use_of(slot);
   if (incarnation->channel->withdraw(slot)) {
-    client_.given_up->add(incarnation, slot, use, request.values(), std::nullopt, {});
+    client_.given_up->add_withdrawn({incarnation, slot, use, request.values()});
     if (late) throw_late("it waited for its turn, and never began", *ope_.timeout);
     throw_error(ErrorCode::kCancelled, "the call was cancelled before it began");
   }
@@ -319,8 +344,8 @@ void Call::give_up(const WorkerPool::Choice& choice, uint32_t slot, const Reques
                   describe(ope_.kill_grace),
                   late ? fmt::format("late (ope_options.timeout is {})", describe(*ope_.timeout))
                        : std::string("cancelled"));
-  client_.given_up->add(
-      incarnation, slot, use, request.values(), ope_.kill_grace,
+  client_.given_up->add_running(
+      {incarnation, slot, use, request.values()}, ope_.kill_grace,
       [worker_kill = worker->killer(), incarnation, why] { worker_kill(incarnation, why); });
   const std::string then = fmt::format(
       "it runs; its worker {} has {} to end it (ope_options.kill_grace), or is replaced",
@@ -359,9 +384,11 @@ std::optional<Reply> Call::attempt(CallKind kind, const std::vector<uint32_t>& r
     channel.release(slot);
     throw;
   }
-  channel.layout().status.input_bytes.store(memory_.blocks->used_bytes(),
+  channel.layout().status.input_bytes.store(memory_.pool->stats().live_bytes,
                                             std::memory_order_relaxed);
-  channel.submit(slot, kind);
+  if (!channel.submit(slot, kind)) {
+    choice.worker->kill(incarnation, "its memory can't be trusted: the queue of calls was full");
+  }
 
   const bool asks = control_ != nullptr && control_->can_be_interrupted();
   bool had_ended = false;
@@ -388,14 +415,18 @@ std::optional<Reply> Call::attempt(CallKind kind, const std::vector<uint32_t>& r
       }
       case HostChannel::Outcome::kWithdrawn:
         attachment.detach();
-        client_.given_up->add(incarnation, slot, use, request.values(), std::nullopt, {});
+        client_.given_up->add_withdrawn({incarnation, slot, use, request.values()});
         throw_error(ErrorCode::kCancelled, "the call was cancelled before it began");
+      case HostChannel::Outcome::kBroken:
+        attachment.detach();
+        client_.given_up->add_withdrawn({incarnation, slot, use, request.values()});
+        fail_broken(choice, "an impossible state of a call");
       case HostChannel::Outcome::kLate:
       case HostChannel::Outcome::kInterrupted:
         attachment.detach();
         if (had_ended) {  // and yet it hasn't
-          client_.given_up->add(incarnation, slot, use, request.values(), std::nullopt, {});
-          fail_broken(choice, "a call a state that there is not");
+          client_.given_up->add_withdrawn({incarnation, slot, use, request.values()});
+          fail_broken(choice, "a state of a call that changes back");
         }
         give_up(choice, slot, request, outcome == HostChannel::Outcome::kLate);
         had_ended = true;
@@ -481,7 +512,9 @@ std::function<void(ModelStats*)> MultiprocessNeuropodBackend::worker_stats() con
 
 void MultiprocessNeuropodBackend::load_model_internal() {
   try {
-    for (const std::string& name : rep_->pool(rep_->clients.get()).reply().inputs_with_defaults) {
+    Client& client = rep_->clients.get();
+    rep_->load(client);
+    for (const std::string& name : client.owned_pool->reply().inputs_with_defaults) {
       input_has_default(name);
     }
   } catch (const Error& error) {

@@ -370,11 +370,9 @@ TEST(MultiprocessBackendTest, AnAsynchronousCallThatRunsOrIsOverCannotBeWithdraw
   }
 }
 
-TEST(MultiprocessBackendTest, AWorkerThatBreaksTheStateOfACallIsReplacedWhenTheCallIsLate) {
+TEST(MultiprocessBackendTest, AWorkerThatBreaksTheStateOfACallIsReplaced) {
   const PackageOnDisk package = failing("hang");
-  RuntimeOptions options = in_worker();
-  options.ope_options.timeout = milliseconds(500);
-  const Neuropod model(package.path(), options);
+  const Neuropod model(package.path(), in_worker());
   std::thread breaking([channel = last_channel()] {
     ASSERT_NE(channel, nullptr);
     std::this_thread::sleep_for(milliseconds(200));
@@ -387,6 +385,77 @@ TEST(MultiprocessBackendTest, AWorkerThatBreaksTheStateOfACallIsReplacedWhenTheC
   EXPECT_EQ(error.code(), ErrorCode::kWorkerDied);
   EXPECT_THAT(error.message(), HasSubstr("state"));
   EXPECT_TRUE(wait_until([&] { return model.stats().worker_restarts == 1; }));
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+}
+
+TEST(MultiprocessBackendTest, AWorkerThatFillsTheQueueOfCallsIsReplacedAndTheCallRuns) {
+  const PackageOnDisk package = failing("hang");
+  const Neuropod model(package.path(), in_worker());
+  const pid_t worker = worker_of(model);
+  ::kill(worker, SIGSTOP);
+  multiprocess::ChannelLayout* channel = last_channel();
+  while (channel->submitted.push(0)) {
+  }
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+  EXPECT_NE(worker_of(model), worker);
+  EXPECT_EQ(model.stats().worker_deaths, 1u);
+}
+
+TEST(MultiprocessBackendTest, WhatALateCallsModelKeepsIsNotGivenToOthers) {
+  const PackageOnDisk package(
+      one_input_config(),
+      R"({"fail_if_negative": {"input": "x", "action": "sleep"},
+          "outputs": {"y": {"op": "previous", "input": "x"}}})");
+  RuntimeOptions options = in_worker();
+  options.ope_options.timeout = milliseconds(100);
+  options.ope_options.kill_grace = milliseconds(1500);
+  const Neuropod model(package.path(), options);
+  const Error late = error_of([&] { model.infer(input(model, std::vector<float>(1000, -1))); });
+  EXPECT_EQ(late.code(), ErrorCode::kTimeout);
+  // By now the call is over, and its inputs are free but for what the model has kept.
+  std::this_thread::sleep_for(milliseconds(1600));
+  EXPECT_THAT(values(*model.infer(input(model, std::vector<float>(1000, 1)))), Each(-1));
+  EXPECT_THAT(values(*model.infer(input(model, std::vector<float>(1000, 2)))), Each(1));
+  EXPECT_EQ(model.stats().worker_deaths, 0u);
+  // What it has let go of is free again.
+  model.infer(input(model, std::vector<float>(1000, 3)));
+  EXPECT_LE(model.get_tensor_allocator()->stats().live_bytes, 3 * 4096u);
+}
+
+TEST(MultiprocessBackendTest, AModelThatCannotBeLoadedAnyMoreIsTriedAgainUntilItCan) {
+  const PackageOnDisk package = doubling();
+  const Neuropod model(package.path(), in_worker());
+  const std::string away = package.path() + ".away";
+  std::filesystem::rename(package.path(), away);
+  ::kill(worker_of(model), SIGKILL);
+  Error error(ErrorCode::kModelError, "");
+  ASSERT_TRUE(wait_until([&] {
+    error = error_of([&] { model.infer(input(model, {4})); });
+    return error.code() == ErrorCode::kUnavailable;
+  }));
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("starts again"), HasSubstr(package.path())));
+  std::filesystem::rename(away, package.path());
+  ASSERT_TRUE(wait_until([&] { return model.workers()[0].state == "ready"; }));
+  EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
+}
+
+TEST(MultiprocessBackendTest, AForkedChildsFirstCallEndsByItsDeadlineWhileItsWorkerLoads) {
+  const PackageOnDisk package = doubling();
+  RuntimeOptions options = in_worker();
+  options.ope_options.timeout = milliseconds(300);
+  const Neuropod model(package.path(), options);
+  model.infer(input(model, {1}));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("NEUROPOD_TEST_FAULT", "before_load:hang", 1);
+    const Clock::time_point begin = Clock::now();
+    const Error error = error_of([&] { model.infer(input(model, {1})); });
+    const bool soon = Clock::now() - begin < std::chrono::seconds(10);
+    ::_exit(error.code() == ErrorCode::kTimeout && soon ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
   EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));
 }
 

@@ -111,7 +111,7 @@ class ReplyReader {
     if (reader.is_error()) {
       reply.code = reader.error_code();
       reply.message = reader.error_message();
-      keep_inputs(&reader);
+      keep_inputs(reader);
       return reply;
     }
     reply.outputs = std::make_unique<NeuropodValueMap>();
@@ -121,14 +121,14 @@ class ReplyReader {
         fail(fmt::format("output '{}' is there twice", name_of(record)));
       }
     }
-    keep_inputs(&reader);
+    keep_inputs(reader);
     return reply;
   }
 
  private:
   // What the model still refers to, whether the call succeeded or not.
-  void keep_inputs(BodyReader* reader) const {
-    for (const InputKept& kept : reader->kept_inputs()) {
+  void keep_inputs(BodyReader& reader) const {
+    for (const InputKept& kept : reader.kept_inputs()) {
       if (auto value = request_.value_of(kept.record)) {
         incarnation_->kept_inputs.keep(kept.token, std::move(value));
       }
@@ -188,27 +188,47 @@ class ReplyReader {
   const Arena& input_arena_;
 };
 
-}  // namespace
-
-Reply read_reply(const std::shared_ptr<Incarnation>& incarnation, const CallSlot& slot,
-                 const std::vector<TensorSpec>& outputs, const RequestWriter& request,
-                 const Arena& input_arena) {
-  ReplyReader reader(incarnation, outputs, request, input_arena);
-  static thread_local std::vector<char> body;  // a private copy, whose memory is kept
+// Calls `read` with a private copy of the reply in `slot`.
+template <typename Function>
+auto with_body(const Incarnation& incarnation, const CallSlot& slot, Function read) {
+  static thread_local std::vector<char> body;  // whose memory is kept
   const uint64_t spilled = slot.spill_bytes.load(std::memory_order_relaxed);
   const uint64_t bytes = spilled != 0 ? spilled : slot.body_bytes.load(std::memory_order_relaxed);
   if (spilled == 0) {
     if (bytes > kSlotBodyBytes) fail("longer than its slot");
     if (body.size() < bytes) body.resize(bytes);
     std::memcpy(body.data(), slot.body.data(), bytes);
-    return reader.read({body.data(), bytes});
+    return read(std::string_view(body.data(), bytes));
   }
   const uint64_t offset = slot.spill_offset.load(std::memory_order_relaxed);
-  const char* from = incarnation->output_arena->at(offset, spilled);
+  const char* from = incarnation.output_arena->at(offset, spilled);
   if (from == nullptr || spilled > kLongestBody) fail("it lies outside the worker's memory");
   const std::vector<char> copy(from, from + spilled);
-  incarnation->channel->release_output(offset);
-  return reader.read({copy.data(), copy.size()});
+  incarnation.channel->release_output(offset);
+  return read(std::string_view(copy.data(), copy.size()));
+}
+
+}  // namespace
+
+Reply read_reply(const std::shared_ptr<Incarnation>& incarnation, const CallSlot& slot,
+                 const std::vector<TensorSpec>& outputs, const RequestWriter& request,
+                 const Arena& input_arena) {
+  ReplyReader reader(incarnation, outputs, request, input_arena);
+  return with_body(*incarnation, slot,
+                   [&reader](std::string_view body) { return reader.read(body); });
+}
+
+void keep_inputs(const std::shared_ptr<Incarnation>& incarnation, const CallSlot& slot,
+                 const std::vector<std::shared_ptr<NeuropodValue>>& values) {
+  with_body(*incarnation, slot, [&](std::string_view body) {
+    BodyReader reader(body);
+    if (!reader.is_error()) fail("it answers a call that nobody waits for");
+    for (const InputKept& kept : reader.kept_inputs()) {
+      if (kept.record < values.size()) {
+        incarnation->kept_inputs.keep(kept.token, values[kept.record]);
+      }
+    }
+  });
 }
 
 }  // namespace neuropod::multiprocess

@@ -28,4 +28,9 @@ Reply read_reply(const std::shared_ptr<Incarnation>& incarnation, const CallSlot
                  const std::vector<TensorSpec>& outputs, const RequestWriter& request,
                  const Arena& input_arena);
 
+/// Reads, of the reply of a call that was given up while it ran, what the model has kept: such
+/// values live on in the incarnation. `values`: by record. Errors as read_reply().
+void keep_inputs(const std::shared_ptr<Incarnation>& incarnation, const CallSlot& slot,
+                 const std::vector<std::shared_ptr<NeuropodValue>>& values);
+
 }  // namespace neuropod::multiprocess

@@ -124,10 +124,12 @@ std::shared_ptr<NeuropodValue> RequestWriter::holder_of(const void* data, uint64
 
 std::vector<std::shared_ptr<NeuropodValue>> RequestWriter::values() const {
   std::vector<std::shared_ptr<NeuropodValue>> all;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] != nullptr) all.push_back(*inputs_[i]);
+  auto copy = copies_.begin();  // in the order of the inputs
+  for (uint32_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i] == nullptr) continue;
+    const bool copied = copy != copies_.end() && copy->first == i;
+    all.push_back(copied ? (copy++)->second : *inputs_[i]);
   }
-  for (const auto& [input, copy] : copies_) all.push_back(copy);
   if (spill_ != nullptr) all.push_back(spill_);
   return all;
 }

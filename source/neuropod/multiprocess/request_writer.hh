@@ -31,7 +31,8 @@ class RequestWriter {
   /// if none does.
   std::shared_ptr<NeuropodValue> holder_of(const void* data, uint64_t bytes) const;
 
-  /// All that the worker may be looking at: for a call that goes on without its caller.
+  /// All that the worker may be looking at, by record as value_of(), then whatever else: for a call
+  /// that goes on without its caller.
   std::vector<std::shared_ptr<NeuropodValue>> values() const;
 
   uint64_t copied_bytes() const noexcept { return copied_bytes_; }

@@ -30,8 +30,11 @@ WorkerPool::WorkerPool(const WorkerSpec& spec, int count)
 
 WorkerPool::~WorkerPool() = default;
 
-void WorkerPool::load() {
+void WorkerPool::start() {
   for (const auto& worker : workers_) worker->start();
+}
+
+void WorkerPool::wait_until_loaded(const std::function<bool()>& interrupted) {
   const auto settled = [this] {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
       const State state = worker->state();
@@ -42,17 +45,25 @@ void WorkerPool::load() {
     return std::find_if(workers_.begin(), workers_.end(),
                         [](const auto& worker) { return worker->state() == State::kFailed; });
   };
+  const auto end_with = [this](const Error& error) {
+    for (const auto& worker : workers_) worker->stop();
+    throw error;
+  };
   {
     // Each start has its own time limit, so this ends.
     std::unique_lock lock(changes_->mutex);
-    changes_->condition.wait(lock, [&] { return settled() || failed() != workers_.end(); });
+    while (!changes_->condition.wait_for(
+        lock, kSlice, [&] { return settled() || failed() != workers_.end(); })) {
+      if (!interrupted) continue;
+      lock.unlock();
+      if (interrupted()) {
+        end_with(Error(ErrorCode::kCancelled, "loading was interrupted; its worker is ended"));
+      }
+      lock.lock();
+    }
   }
   const auto first = failed();
-  if (first != workers_.end()) {
-    const Error problem = (*first)->problem();
-    for (const auto& worker : workers_) worker->stop();
-    throw problem;
-  }
+  if (first != workers_.end()) end_with((*first)->problem());
   for (const auto& worker : workers_) {
     if (const auto incarnation = worker->current()) reply_ = incarnation->reply;
   }

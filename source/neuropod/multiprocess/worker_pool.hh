@@ -22,9 +22,12 @@ class WorkerPool {
   /// Ends them.
   ~WorkerPool();
 
-  /// Starts all and waits until each has loaded the model. What one of them failed with leaves,
-  /// after the others were ended.
-  void load();
+  /// Starts all. Returns at once; choose() waits for them.
+  void start();
+
+  /// Waits until each has loaded the model. What one of them failed with leaves, after the others
+  /// were ended; so does Error(cancelled) when `interrupted`, asked every 50 ms, says so.
+  void wait_until_loaded(const std::function<bool()>& interrupted);
 
   /// A worker and the life of it that takes a call.
   struct Choice {
@@ -38,7 +41,7 @@ class WorkerPool {
   std::optional<Choice> choose(std::optional<Clock::time_point> until,
                                const std::function<bool()>& interrupted);
 
-  /// A call lost its worker: waits until that life is over in the eyes of choose(), too.
+  /// Asks the workers to give kept memory back.
   void trim();
   std::vector<WorkerInfo> info() const;
   uint64_t deaths() const;

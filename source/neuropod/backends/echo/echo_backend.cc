@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "neuropod/backends/echo/echo_operations.hh"
 #include "neuropod/backends/echo/random_outputs.hh"
@@ -65,6 +66,7 @@ void act(const std::string& action) {
   if (action == "hang") {
     for (;;) ::pause();
   }
+  if (action == "sleep") std::this_thread::sleep_for(std::chrono::milliseconds(300));
   if (action == "fork" && ::fork() == 0) {
     ::sleep(2);
     ::_exit(0);
@@ -92,6 +94,7 @@ void EchoBackend::load_model_internal() {
   }
   model_ = read_echo_model(*file, *model_config_);
   running_sums_.clear();
+  kept_inputs_.clear();
   seed_ = model_.seed ? *model_.seed : random_seed();
   random_calls_ = 0;
 }
@@ -157,6 +160,11 @@ std::shared_ptr<NeuropodValue> EchoBackend::run(const EchoOutput& output,
     }
     case Operation::kRunningSum:
       return on_model_device(running_sum(output, *first));
+    case Operation::kPrevious: {
+      std::shared_ptr<NeuropodValue>& kept = kept_inputs_[output.name];
+      const std::shared_ptr<NeuropodValue> before = std::exchange(kept, present.front());
+      return before == nullptr ? present.front() : before;
+    }
     case Operation::kIdentity:
     case Operation::kConstant:
     case Operation::kRandom:

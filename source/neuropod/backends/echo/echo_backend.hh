@@ -35,7 +35,9 @@ class EchoBackend : public NeuropodBackendWithDefaultAllocator<EchoTensor> {
   EchoModel model_;
   uint64_t seed_ = 0;  // of random outputs
   std::atomic<uint64_t> random_calls_{0};
-  std::map<std::string, std::shared_ptr<NeuropodTensor>> running_sums_;  // by output
+  // By output.
+  std::map<std::string, std::shared_ptr<NeuropodTensor>> running_sums_;
+  std::map<std::string, std::shared_ptr<NeuropodValue>> kept_inputs_;
 };
 
 }  // namespace neuropod::echo

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations{
+constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations{
     {{"identity", Operation::kIdentity},
      {"increment", Operation::kIncrement},
      {"sum", Operation::kSum},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations{
      {"transpose", Operation::kTranspose},
      {"join", Operation::kJoin},
      {"running_sum", Operation::kRunningSum},
+     {"previous", Operation::kPrevious},
      {"constant", Operation::kConstant},
      {"random", Operation::kRandom}}};
 

@@ -21,6 +21,7 @@ enum class Operation {
   kTranspose,   ///< a rank-2 input with its dimensions exchanged
   kJoin,        ///< string inputs of one shape, element by element, `text` between them
   kRunningSum,  ///< the sum of all inputs since the model was loaded or reset
+  kPrevious,    ///< the input of the call before, which is kept; in the first call this one
   kConstant,    ///< `constant` itself, whatever the inputs
   kRandom,      ///< random values in a shape that obeys the output's spec, see RandomOutputs
 };
@@ -45,11 +46,11 @@ struct EchoOutput {
 ///                  ["cat"]}}}
 ///
 /// Instead of a message, fail_if_negative may have an `"action"`, for tests of what happens to a
-/// model's process: "segv", "abort", "exit", "kill", "hang", or "fork" (a child that lives for two
-/// seconds; the call succeeds). `"print": "…"` prints a line in each call, on stdout and on stderr.
+/// model's process: "segv", "abort", "exit", "kill", "hang", "sleep" (300 ms, and the call
+/// succeeds), or "fork" (a child that lives for two seconds; the call succeeds). `"print": "…"` prints a line in each call, on stdout and on stderr.
 ///
 /// Only `outputs` is required. Operations: identity, increment, sum, scale, transpose, join,
-/// running_sum, constant, random (whose `"seed"` stands beside `outputs`).
+/// running_sum, previous, constant, random (whose `"seed"` stands beside `outputs`).
 struct EchoModel {
   std::vector<EchoOutput> outputs;
   bool device = false;                  ///< may run on the pretend device

@@ -19,10 +19,30 @@
 namespace neuropod::python {
 namespace {
 
+// Asked while a call, or the loading of a model, waits for its worker: whether a signal has come
+// whose handler raises, Ctrl-C above all. Only on the main thread are there any.
+bool signal_raised() {
+  const WithGil gil;
+  return gil && PyErr_CheckSignals() != 0;
+}
+
+// Runs `load` without the GIL; Ctrl-C ends it while it waits for a worker.
+template <typename Function>
+auto load_interruptibly(Function load) {
+  try {
+    WithoutGil no_gil;
+    CallControl control(signal_raised);
+    const CallControl::Scope scope(control);
+    return load();
+  } catch (const Error&) {
+    if (PyErr_Occurred()) throw nb::python_error();  // a signal's handler ended it
+    throw;
+  }
+}
+
 Neuropod load(const std::string& path, const std::vector<BackendLoadSpec>& overrides,
               const RuntimeOptions& options) {
-  WithoutGil no_gil;
-  return Neuropod(path, overrides, options);
+  return load_interruptibly([&] { return Neuropod(path, overrides, options); });
 }
 
 NameIndex index_of(const std::vector<TensorSpec>& specs) {
@@ -89,13 +109,6 @@ nb::list worker_list(const std::vector<WorkerInfo>& infos) {
     list.append(std::move(worker));
   }
   return list;
-}
-
-// Asked while a call waits for its worker: whether a signal has come whose handler raises, Ctrl-C
-// above all. Only on the main thread are there any.
-bool signal_raised() {
-  const WithGil gil;
-  return gil && PyErr_CheckSignals() != 0;
 }
 
 }  // namespace
@@ -227,8 +240,7 @@ nb::dict Model::arrays_from(const NeuropodValueMap& outputs,
 }
 
 void Model::load_model() {
-  WithoutGil no_gil;
-  neuropod_.load_model();
+  load_interruptibly([this] { neuropod_.load_model(); });
 }
 
 void Model::reset() {

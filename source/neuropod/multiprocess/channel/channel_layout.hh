@@ -31,6 +31,7 @@ constexpr size_t kInlineOutputBytes = 4 << 10;
 ///                          submitted → withdrawn (h) → retired (w) → free (h)
 ///                                       running → abandoned (h) → retired (w) → free (h)
 ///     filling → free (h): the call couldn't be described
+///     filling → withdrawn → retired → free (h): it was cancelled meanwhile; no worker sees it
 ///
 /// submitted → running | withdrawn and running → done | abandoned are compare-and-swaps: one side
 /// wins. Once the worker is dead the host owns every slot, marks the busy ones

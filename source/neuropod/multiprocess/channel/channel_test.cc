@@ -7,8 +7,10 @@
 #include <future>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "neuropod/multiprocess/channel/futex.hh"
 #include "neuropod/multiprocess/channel/host_channel.hh"
 #include "neuropod/multiprocess/channel/worker_channel.hh"
 
@@ -42,7 +44,7 @@ class Pair {
           std::memcpy(&value, slot.body.data(), sizeof value);
           ++value;
           std::memcpy(slot.body.data(), &value, sizeof value);
-          worker.finish(*index);
+          if (!worker.finish(*index)) worker.retire(*index);
         }
       });
     }
@@ -94,19 +96,19 @@ INSTANTIATE_TEST_SUITE_P(Spins, ChannelTest, ::testing::Values(Spin::kAuto, Spin
 
 TEST(ChannelStateTest, ACallThatHasNotBegunIsWithdrawnAndItsSlotComesBack) {
   Pair pair;
-  for (int round = 0; round < 3 * int(kNumSlots); ++round) {
-    const auto slot = pair.host.acquire();
-    if (!slot) {
-      pair.serve(1);  // retires what was withdrawn
-      pair.call(1);
-      continue;
-    }
-    const uint64_t use = pair.host.use_of(*slot);
-    pair.host.submit(*slot, CallKind::kInfer);
-    if (pair.host.withdraw(*slot)) continue;
-    EXPECT_EQ(pair.host.wait(*slot, std::nullopt), Outcome::kDone);
-    EXPECT_FALSE(pair.host.is_finished(*slot, use));
-    pair.host.release(*slot);
+  std::vector<std::pair<uint32_t, uint64_t>> withdrawn;  // slots and their uses
+  for (uint32_t i = 0; i < kNumSlots; ++i) {
+    const uint32_t slot = *pair.host.acquire();
+    withdrawn.emplace_back(slot, pair.host.use_of(slot));
+    pair.host.submit(slot, CallKind::kInfer);
+    ASSERT_TRUE(pair.host.withdraw(slot));
+    EXPECT_FALSE(pair.host.is_finished(slot, withdrawn.back().second));
+  }
+  EXPECT_FALSE(pair.host.acquire());
+  pair.serve(1);  // retires what was withdrawn
+  for (const auto& [slot, use] : withdrawn) {
+    while (!pair.host.is_finished(slot, use)) std::this_thread::yield();
+    pair.host.release(slot);
   }
   EXPECT_EQ(pair.call(4), 5u);
 }
@@ -123,7 +125,10 @@ TEST(ChannelStateTest, ARunningCallIsAbandonedAndItsSlotIsBusyUntilItEnds) {
   EXPECT_TRUE(pair.host.abandon(slot));
   EXPECT_FALSE(pair.host.is_finished(slot, use));
   EXPECT_FALSE(pair.worker.finish(slot)) << "nobody reads the reply";
+  EXPECT_FALSE(pair.host.is_finished(slot, use)) << "it says what it has kept";
+  pair.worker.retire(slot);
   EXPECT_TRUE(pair.host.is_finished(slot, use));
+  pair.host.release(slot);
   for (uint32_t i = 0; i < kNumSlots; ++i) EXPECT_TRUE(pair.host.acquire());
   EXPECT_FALSE(pair.host.acquire());
 }
@@ -137,6 +142,18 @@ TEST(ChannelStateTest, AnotherThreadCancelsACallThatHasNotBegun) {
   EXPECT_TRUE(pair.host.cancel(slot));
   waiting.join();
   EXPECT_FALSE(pair.host.cancel(slot));
+}
+
+TEST(ChannelStateTest, ACallThatIsCancelledWhileItIsDescribedNeverReachesTheWorker) {
+  Pair pair;
+  const uint32_t slot = *pair.host.acquire();
+  const uint64_t use = pair.host.use_of(slot);
+  EXPECT_TRUE(pair.host.cancel(slot));
+  EXPECT_TRUE(pair.host.submit(slot, CallKind::kInfer));
+  EXPECT_EQ(pair.host.wait(slot, std::nullopt), Outcome::kWithdrawn);
+  EXPECT_TRUE(pair.host.is_finished(slot, use));
+  pair.host.release(slot);
+  EXPECT_TRUE(pair.host.layout().submitted.looks_empty());
 }
 
 TEST(ChannelStateTest, AWaitIsInterrupted) {
@@ -213,6 +230,50 @@ TEST(ChannelStateTest, AWorkerThatDiesWithNonsenseInAStateEndsTheWait) {
     ASSERT_EQ(sleeper.outcome.wait_for(seconds(10)), std::future_status::ready) << nonsense;
     EXPECT_EQ(sleeper.outcome.get(), Outcome::kLostStarted);
   }
+}
+
+TEST(ChannelStateTest, AStateThatALivingWorkerMustNotWriteEndsTheWait) {
+  for (const CallState nonsense :
+       {CallState::kFree, CallState::kFilling, CallState::kWithdrawn, CallState::kRetired,
+        CallState::kLostWaiting, CallState::kLostStarted, static_cast<CallState>(11)}) {
+    Pair pair(Spin::kNever);
+    Sleeper sleeper(&pair);
+    pair.host.slot(sleeper.slot).state.store(nonsense);
+    futex_wake(&pair.host.slot(sleeper.slot).state, 1);
+    ASSERT_EQ(sleeper.outcome.wait_for(seconds(10)), std::future_status::ready);
+    EXPECT_EQ(sleeper.outcome.get(), Outcome::kBroken) << static_cast<uint32_t>(nonsense);
+  }
+}
+
+TEST(ChannelStateTest, AQueueThatTheWorkerHasFilledLosesTheChannel) {
+  Pair pair;
+  const uint32_t waiting = *pair.host.acquire();
+  EXPECT_TRUE(pair.host.submit(waiting, CallKind::kInfer));
+  while (pair.host.layout().submitted.push(0)) {
+  }
+  const uint32_t slot = *pair.host.acquire();
+  EXPECT_FALSE(pair.host.submit(slot, CallKind::kInfer));
+  EXPECT_TRUE(pair.host.lost());
+  EXPECT_EQ(pair.host.wait(slot, std::nullopt), Outcome::kLostWaiting);
+  EXPECT_EQ(pair.host.wait(waiting, std::nullopt), Outcome::kLostWaiting);
+}
+
+TEST(ChannelStateTest, WhatTheQueuesHaveNoRoomForComesWithALaterCall) {
+  Pair pair;
+  constexpr uint64_t kMany = 5000;
+  for (uint64_t i = 0; i < kMany; ++i) {
+    pair.host.release_output(i);
+    pair.worker.release_input(i);
+  }
+  pair.serve(1);
+  uint64_t value = 0, outputs = 0, inputs = 0;
+  for (int round = 0; round < 8; ++round) {
+    while (pair.worker.next_released_output(&value)) outputs += value + 1;
+    while (pair.host.next_released_input(&value)) inputs += value + 1;
+    pair.call(1);
+  }
+  EXPECT_EQ(outputs, kMany * (kMany + 1) / 2);
+  EXPECT_EQ(inputs, kMany * (kMany + 1) / 2);
 }
 
 TEST(ChannelStateTest, StopEndsAnExecutorHoweverItSpins) {

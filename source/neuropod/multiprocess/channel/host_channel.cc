@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "neuropod/base/tick_clock.hh"
+#include "neuropod/multiprocess/channel/backlog.hh"
 #include "neuropod/multiprocess/channel/futex.hh"
 
 namespace neuropod::multiprocess {
 namespace {
 
 constexpr auto kSlice = std::chrono::milliseconds(50);
+// What a worker writes where it mustn't, it needn't wake anybody for.
+constexpr auto kLongestSleep = std::chrono::seconds(1);
 // Nobody wakes us when the worker retires a slot.
 constexpr auto kLookForRetired = std::chrono::milliseconds(5);
 constexpr int kMostMarks = 64;
@@ -52,19 +55,16 @@ struct HostChannel::State {
 
   SpinPolicy policy;
   std::atomic<uint64_t> free{~uint64_t{0}};
-  std::atomic<uint64_t> given_up{
-      0};  // withdrawn or abandoned; free once the worker has retired them
   std::array<std::atomic<uint64_t>, kNumSlots> uses{};
   std::array<std::atomic<bool>, kNumSlots> worker_slept{};  // when the call was submitted
+  std::array<std::atomic<bool>, kNumSlots> cancelling{};    // somebody has asked since
   std::atomic<bool> lost{false};
 
   // For wait_for_slot().
   std::atomic<uint32_t> freed{0};
   std::atomic<uint32_t> waiting{0};
 
-  std::mutex mutex;
-  std::vector<uint64_t> unreleased;  // outputs for which the queue had no room; guarded by `mutex`
-  std::atomic<bool> has_unreleased{false};
+  Backlog released_outputs;
 
   void tell_waiting() {
     freed.fetch_add(1, std::memory_order_seq_cst);
@@ -91,16 +91,6 @@ HostChannel::~HostChannel() = default;
 std::optional<uint32_t> HostChannel::acquire() {
   State& state = *state_;
   if (state.lost.load(std::memory_order_relaxed)) return std::nullopt;
-  for (uint64_t given_up = state.given_up.load(std::memory_order_acquire); given_up != 0;
-       given_up &= given_up - 1) {
-    const auto index = static_cast<uint32_t>(std::countr_zero(given_up));
-    if (slot(index).state.load(std::memory_order_acquire) != CallState::kRetired) continue;
-    if ((state.given_up.fetch_and(~bit(index), std::memory_order_acq_rel) & bit(index)) == 0)
-      continue;
-    state.uses[index].fetch_add(1, std::memory_order_release);
-    slot(index).state.store(CallState::kFree, std::memory_order_relaxed);
-    state.free.fetch_or(bit(index), std::memory_order_acq_rel);
-  }
   uint64_t free = state.free.load(std::memory_order_acquire);
   while (free != 0) {
     const auto index = static_cast<uint32_t>(std::countr_zero(free));
@@ -108,6 +98,7 @@ std::optional<uint32_t> HostChannel::acquire() {
       continue;
     }
     slot(index).state.store(CallState::kFilling, std::memory_order_relaxed);
+    state.cancelling[index].store(false, std::memory_order_relaxed);
     return index;
   }
   return std::nullopt;
@@ -123,16 +114,23 @@ void HostChannel::wait_for_slot(Clock::time_point until) {
   state.waiting.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void HostChannel::submit(uint32_t index, CallKind kind) {
+bool HostChannel::submit(uint32_t index, CallKind kind) {
   CallSlot& slot = this->slot(index);
   slot.kind.store(static_cast<uint32_t>(kind), std::memory_order_relaxed);
   slot.sleeping.store(0, std::memory_order_relaxed);
   slot.started_at.store(0, std::memory_order_relaxed);
   slot.finished_at.store(0, std::memory_order_relaxed);
   slot.submitted_at.store(TickClock::now(), std::memory_order_relaxed);
-  slot.state.store(CallState::kSubmitted, std::memory_order_seq_cst);
+  if (!move_state(slot, CallState::kFilling, CallState::kSubmitted)) {
+    // Cancelled meanwhile, or the channel was lost; no worker has seen it.
+    if (!move_state(slot, CallState::kWithdrawn, CallState::kRetired)) {
+      slot.state.store(CallState::kLostWaiting, std::memory_order_seq_cst);
+    }
+    return true;
+  }
   // Only a worker that writes where it mustn't can make it full.
-  if (!layout_->submitted.push(index)) lose();
+  const bool pushed = layout_->submitted.push(index);
+  if (!pushed) lose();
   publish_cpu(layout_->host);
   EventCount& submissions = layout_->submissions;
   submissions.events.fetch_add(1, std::memory_order_seq_cst);
@@ -146,14 +144,8 @@ void HostChannel::submit(uint32_t index, CallKind kind) {
   if (state_->lost.load(std::memory_order_seq_cst)) {
     move_state(slot, CallState::kSubmitted, CallState::kLostWaiting);
   }
-  if (state_->has_unreleased.load(std::memory_order_relaxed)) {
-    std::lock_guard lock(state_->mutex);
-    std::vector<uint64_t>& unreleased = state_->unreleased;
-    while (!unreleased.empty() && layout_->released_outputs.push(unreleased.back())) {
-      unreleased.pop_back();
-    }
-    state_->has_unreleased.store(!unreleased.empty(), std::memory_order_relaxed);
-  }
+  state_->released_outputs.flush(layout_->released_outputs);
+  return pushed;
 }
 
 HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time_point> until,
@@ -163,21 +155,21 @@ HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time
     switch (now) {
       case CallState::kDone:
         return Outcome::kDone;
-      case CallState::kWithdrawn:
-      case CallState::kRetired:
-        // Not before this thread has seen it: from now on the slot can be handed out again.
-        state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
-        return Outcome::kWithdrawn;
-      case CallState::kLostWaiting:
-        return Outcome::kLostWaiting;
-      case CallState::kLostStarted:
-        return Outcome::kLostStarted;
       case CallState::kSubmitted:
       case CallState::kRunning:
         return std::nullopt;
-      default:  // nonsense, which nobody will mend once the worker is dead
-        return lost() ? std::optional(Outcome::kLostStarted) : std::nullopt;
+      case CallState::kWithdrawn:
+      case CallState::kRetired:
+        if (state_->cancelling[index].load(std::memory_order_seq_cst)) return Outcome::kWithdrawn;
+        break;
+      case CallState::kLostWaiting:
+        if (lost()) return Outcome::kLostWaiting;
+        break;
+      default:
+        break;
     }
+    // Nobody mends what a dead worker has left.
+    return lost() ? Outcome::kLostStarted : Outcome::kBroken;
   };
 
   const uint64_t begin = TickClock::now();
@@ -209,12 +201,10 @@ HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time
       state_->policy.took(TickClock::now() - begin);
       return *outcome;
     }
-    std::optional<Clock::time_point> wake_at = until;
-    if (until || interrupted != nullptr) {
-      const Clock::time_point time = Clock::now();
-      if (until && time >= *until) return Outcome::kLate;
-      if (interrupted != nullptr && (!until || *until > time + kSlice)) wake_at = time + kSlice;
-    }
+    const Clock::time_point time = Clock::now();
+    if (until && time >= *until) return Outcome::kLate;
+    Clock::time_point wake_at = time + (interrupted != nullptr ? kSlice : kLongestSleep);
+    if (until) wake_at = std::min(wake_at, *until);
     futex_wait(&slot.state, word(now), wake_at);
     if (interrupted != nullptr && interrupted(context)) {
       if (const auto outcome = end_of(slot.state.load(std::memory_order_seq_cst))) return *outcome;
@@ -224,18 +214,16 @@ HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time
 }
 
 bool HostChannel::withdraw(uint32_t index) {
-  if (!move_state(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
-  state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
-  return true;
+  return move_state(slot(index), CallState::kSubmitted, CallState::kWithdrawn);
 }
 
 bool HostChannel::abandon(uint32_t index) {
-  if (!move_state(slot(index), CallState::kRunning, CallState::kAbandoned)) return false;
-  state_->given_up.fetch_or(bit(index), std::memory_order_acq_rel);
-  return true;
+  return move_state(slot(index), CallState::kRunning, CallState::kAbandoned);
 }
 
 bool HostChannel::cancel(uint32_t index) {
+  state_->cancelling[index].store(true, std::memory_order_seq_cst);
+  if (move_state(slot(index), CallState::kFilling, CallState::kWithdrawn)) return true;
   if (!move_state(slot(index), CallState::kSubmitted, CallState::kWithdrawn)) return false;
   futex_wake(&slot(index).state, 1);
   return true;
@@ -259,10 +247,7 @@ void HostChannel::release(uint32_t index) {
 }
 
 void HostChannel::release_output(uint64_t offset) {
-  if (lost() || layout_->released_outputs.push(offset)) return;
-  std::lock_guard lock(state_->mutex);
-  state_->unreleased.push_back(offset);
-  state_->has_unreleased.store(true, std::memory_order_relaxed);
+  if (!lost()) state_->released_outputs.push(layout_->released_outputs, offset);
 }
 
 void HostChannel::lose() {

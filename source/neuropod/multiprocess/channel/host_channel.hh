@@ -39,15 +39,17 @@ class HostChannel {
   ChannelLayout& layout() const noexcept { return *layout_; }
   CallSlot& slot(uint32_t index) const noexcept { return layout_->slots[index]; }
 
-  /// A free slot, now in state filling; nothing if all are busy (retired ones are free) or the
-  /// channel is lost. To wait for one, see wait_for_slot().
+  /// A free slot, now in state filling; nothing if all are busy or the channel is lost. To wait for
+  /// one, see wait_for_slot().
   std::optional<uint32_t> acquire();
 
   /// Waits until acquire() may succeed, the channel is lost, or `until`. May return early.
   void wait_for_slot(Clock::time_point until);
 
   /// Hands the slot, whose body and spill are filled, to the worker and wakes it if it sleeps.
-  void submit(uint32_t slot, CallKind kind);
+  /// False: the worker has written into the queue what it mustn't, so nothing more can be handed to
+  /// it; the channel is lost now, and the slot with it.
+  bool submit(uint32_t slot, CallKind kind);
 
   /// How a wait ended.
   enum class Outcome {
@@ -57,6 +59,7 @@ class HostChannel {
     kWithdrawn,    ///< cancel() took it back; the slot isn't the caller's any more
     kLostWaiting,  ///< the worker died; the call had not started
     kLostStarted,  ///< the worker died during the call
+    kBroken,       ///< the worker lives, and has written a state that it mustn't
   };
 
   /// Waits for a submitted slot: spins as the policy allows, then sleeps. `interrupted`, if not
@@ -69,8 +72,8 @@ class HostChannel {
   /// the caller's.
   bool withdraw(uint32_t slot);
 
-  /// Gives up a call that runs. True: what it refers to must stay as it is until `finished(slot)`,
-  /// and the slot isn't the caller's any more. False: it has just ended (or was lost); the slot is
+  /// Gives up a call that runs. True: what it refers to must stay as it is until is_finished(), and
+  /// the slot isn't the caller's any more. False: it has just ended (or was lost); the slot is
   /// still the caller's.
   bool abandon(uint32_t slot);
 
@@ -81,11 +84,12 @@ class HostChannel {
   /// Counts the uses of a slot; constant between acquire() and release().
   uint64_t use_of(uint32_t slot) const noexcept;
 
-  /// Whether an abandoned or withdrawn slot's worker is through with it, so that acquire() may hand
-  /// it out again. `use`: that of the time when it was given up.
+  /// Whether the worker is through with an abandoned or withdrawn slot, which then needs a
+  /// release(). `use`: that of the time when it was given up.
   bool is_finished(uint32_t slot, uint64_t use) const noexcept;
 
-  /// Gives a slot whose reply was read, or that was never submitted, back.
+  /// Gives a slot back: one whose reply was read, that was never submitted, or that is finished
+  /// since it was given up.
   void release(uint32_t slot);
 
   /// Tells the worker that an output block isn't used any more. Never blocks: what doesn't fit

@@ -1,7 +1,7 @@
 // Every interleaving of one slot's two sides, by exhaustive search over a model of them.
 //
 // Each step below is one atomic access of host_channel.cc or worker_channel.cc, in their order: the
-// host's submit(), wait(), withdraw(), abandon() and release(); the worker's take() and finish(),
+// host's submit(), wait(), withdraw(), abandon() and release(); the worker's take(), finish() and retire(),
 // with their sleeping; lose() by the supervisor at any moment. All accesses there are sequentially
 // consistent, so interleavings are all there is.
 #include <gtest/gtest.h>
@@ -44,7 +44,8 @@ enum Worker : int {
   kWorkerSleeps,  // futex_wait(events, seen)
   kWorkerAsleep,
   kRuns,
-  kFinish,         // CAS running → done, or ← retired
+  kFinish,         // CAS running → done
+  kRetire,         // or it was abandoned: ← retired
   kLookForWaiter,  // sleeping → wake
   kDead,
 };
@@ -157,7 +158,7 @@ void add_host_steps(const World& w, std::vector<World>* next) {
       n.host = kIdle;
       break;
     case kGaveUp:
-      if (!w.is(CallState::kRetired)) return;  // acquire() leaves it alone until then
+      if (!w.is(CallState::kRetired)) return;  // release() comes after that
       n.set(CallState::kFree);
       n.calls = w.calls + 1;
       n.host = kIdle;
@@ -227,9 +228,12 @@ void add_worker_steps(const World& w, std::vector<World>* next) {
         n.set(CallState::kDone);
         n.worker = kLookForWaiter;
       } else {
-        n.set(CallState::kRetired);
-        n.worker = kPop;
+        n.worker = kRetire;
       }
+      break;
+    case kRetire:
+      n.set(CallState::kRetired);
+      n.worker = kPop;
       break;
     case kLookForWaiter:
       if (w.sleeping && w.host == kAsleep) n.woken = true;
@@ -303,7 +307,7 @@ TEST(SlotModelTest, ACallBeginsAtMostOnceAndASlotIsNeverHandedOutTwice) {
   for (const World& world : reachable(true)) {
     ASSERT_LE(world.began, 1);
     // While the worker is with a call, the slot is that call's.
-    if (world.worker == kRuns || world.worker == kFinish) {
+    if (world.worker == kRuns || world.worker == kFinish || world.worker == kRetire) {
       ASSERT_TRUE(world.is(CallState::kRunning) || world.is(CallState::kAbandoned)) << world.state;
     }
   }

@@ -6,6 +6,7 @@
 
 #include "neuropod/base/error.hh"
 #include "neuropod/base/tick_clock.hh"
+#include "neuropod/multiprocess/channel/backlog.hh"
 #include "neuropod/multiprocess/channel/futex.hh"
 
 namespace neuropod::multiprocess {
@@ -15,6 +16,8 @@ struct WorkerChannel::State {
   // One executor pops at a time. One that is preempted between claiming a cell and freeing it would
   // be overtaken by others, until a push finds its cell taken and the queue full.
   std::mutex popping;
+
+  Backlog released_inputs;
 };
 
 WorkerChannel::WorkerChannel(std::shared_ptr<Arena> arena)
@@ -91,12 +94,20 @@ bool WorkerChannel::finish(uint32_t index) {
   CallSlot& slot = this->slot(index);
   slot.finished_at.store(TickClock::now(), std::memory_order_relaxed);
   publish_cpu(layout_->worker);
+  state_->released_inputs.flush(layout_->released_inputs);
   if (move_state(slot, CallState::kRunning, CallState::kDone)) {
     if (slot.sleeping.load(std::memory_order_seq_cst) != 0) futex_wake(&slot.state, 1);
     return true;
   }
-  slot.state.store(CallState::kRetired, std::memory_order_seq_cst);
   return false;
+}
+
+void WorkerChannel::retire(uint32_t index) noexcept {
+  slot(index).state.store(CallState::kRetired, std::memory_order_seq_cst);
+}
+
+void WorkerChannel::release_input(uint64_t token) {
+  state_->released_inputs.push(layout_->released_inputs, token);
 }
 
 void WorkerChannel::stop() {

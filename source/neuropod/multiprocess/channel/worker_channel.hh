@@ -27,9 +27,11 @@ class WorkerChannel {
   std::optional<uint32_t> take(SpinPolicy* executor);
 
   /// Ends a call whose reply is in its slot, and wakes its caller. False: it was abandoned, nobody
-  /// will read the reply, and the slot is retired; release what the reply refers to *after* this
-  /// call.
+  /// waits for the reply; retire() it when the slot says what the model has kept.
   bool finish(uint32_t slot);
+
+  /// Ends an abandoned call. Of its reply the host reads only which inputs the model has kept.
+  void retire(uint32_t slot) noexcept;
 
   /// Ends every take().
   void stop();
@@ -37,8 +39,9 @@ class WorkerChannel {
   /// An output block that the host is done with; false if there is none.
   bool next_released_output(uint64_t* offset) { return layout_->released_outputs.pop(offset); }
 
-  /// Tells the host that a model has let go of an input it kept. False: try again later.
-  bool release_input(uint64_t token) { return layout_->released_inputs.push(token); }
+  /// Tells the host that a model has let go of an input it kept. Never blocks: what doesn't fit
+  /// waits for the next call.
+  void release_input(uint64_t token);
 
  private:
   struct State;

@@ -22,14 +22,10 @@ class Executor {
         replies_(hosted.output_names, hosted.lent.get()) {}
 
   void run(CallSlot* slot);
-  // The slot is finished: `read` says whether anybody reads the reply.
-  void settle(bool read) {
-    if (read) {
-      replies_.forget();
-    } else {
-      replies_.take_back();
-    }
-  }
+  // Somebody reads the reply.
+  void forget() noexcept { replies_.forget(); }
+  // Nobody does, but for what the model has kept of the inputs.
+  void take_back(CallSlot* slot) { fail(ErrorCode::kCancelled, "nobody waited for it", slot); }
 
  private:
   std::string_view request(const CallSlot& slot);
@@ -64,7 +60,6 @@ std::string_view Executor::request(const CallSlot& slot) {
 }
 
 void Executor::infer(const CallSlot& slot) {
-  inputs_.begin_call();
   BodyReader reader(request(slot));
   requested_.clear();
   const std::vector<TensorSpec>& outputs = hosted_.model->get_outputs();
@@ -99,6 +94,7 @@ void Executor::fail(ErrorCode code, std::string_view message, CallSlot* slot) {
 }
 
 void Executor::run(CallSlot* slot) {
+  inputs_.begin_call();
   try {
     if (slot->kind.load(std::memory_order_relaxed) == static_cast<uint32_t>(CallKind::kReset)) {
       hosted_.model->reset();
@@ -129,7 +125,14 @@ void run_calls(const Hosted& hosted) {
     executor.run(&slot);
     fault_point("before_finish");
     status.calls.fetch_add(1, std::memory_order_relaxed);
-    executor.settle(hosted.channel->finish(*index));
+    status.output_bytes.store(hosted.results->live_bytes(), std::memory_order_relaxed);
+    if (hosted.channel->finish(*index)) {
+      executor.forget();
+    } else {
+      executor.take_back(&slot);
+      hosted.channel->retire(*index);
+      executor.forget();
+    }
     fault_point("finished");
   }
 }

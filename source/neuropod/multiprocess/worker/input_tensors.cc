@@ -36,7 +36,6 @@ struct InputTensors::Lease {
   void end() noexcept {
     const uint64_t token = state.exchange(kGone);
     if (token == kLive || token == kGone) return;
-    // A full queue: the host is busy elsewhere, and loses the use of this memory, nothing else.
     channel->release_input(token);
   }
 };
