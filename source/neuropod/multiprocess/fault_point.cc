@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,7 +22,9 @@ void fail(const char* action) noexcept {
   if (std::strcmp(action, "exit") == 0) ::_exit(3);
   if (std::strcmp(action, "abort") == 0) std::abort();
   if (std::strcmp(action, "segv") == 0) ::raise(SIGSEGV);
-  if (std::strcmp(action, "hang") == 0) {
+  static std::atomic<bool> hung{false};
+  if (std::strcmp(action, "hang") == 0 ||
+      (std::strcmp(action, "hang_once") == 0 && !hung.exchange(true))) {
     for (;;) ::pause();
   }
   if (std::strncmp(action, "sleep=", 6) == 0) sleep_for(std::strtol(action + 6, nullptr, 10));

@@ -5,13 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
 #include "neuropod/multiprocess/channel/channel_layout.hh"
@@ -402,9 +405,8 @@ TEST(MultiprocessBackendTest, AWorkerThatFillsTheQueueOfCallsIsReplacedAndTheCal
 }
 
 TEST(MultiprocessBackendTest, WhatALateCallsModelKeepsIsNotGivenToOthers) {
-  const PackageOnDisk package(
-      one_input_config(),
-      R"({"fail_if_negative": {"input": "x", "action": "sleep"},
+  const PackageOnDisk package(one_input_config(),
+                              R"({"fail_if_negative": {"input": "x", "action": "sleep"},
           "outputs": {"y": {"op": "previous", "input": "x"}}})");
   RuntimeOptions options = in_worker();
   options.ope_options.timeout = milliseconds(100);
@@ -519,35 +521,144 @@ TEST(MultiprocessBackendTest, FaultsInEachStateOfACallAreItsDeath) {
   }
 }
 
-TEST(MultiprocessBackendTest, AWorkerThatListensServesSeveralHosts) {
+// A worker that runs by itself, as `neuropod-worker --listen` starts it.
+class ListeningWorker {
+ public:
+  explicit ListeningWorker(std::string path) : path_(std::move(path)) { start(); }
+  ~ListeningWorker() { end(SIGTERM); }
+  ListeningWorker(const ListeningWorker&) = delete;
+
+  void start(const std::string& fault = "") {
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      if (!fault.empty()) ::setenv("NEUROPOD_TEST_FAULT", fault.c_str(), 1);
+      ::execl(NEUROPOD_TEST_WORKER, "neuropod-worker", "--listen", path_.c_str(), nullptr);
+      ::_exit(127);
+    }
+    EXPECT_TRUE(wait_until([this] { return std::filesystem::exists(path_); }));
+  }
+  void end(int signal) {
+    if (pid_ == 0) return;
+    ::kill(pid_, signal);
+    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+  RuntimeOptions options() const {
+    RuntimeOptions options = in_worker();
+    options.ope_options.control_queue_name = path_;
+    return options;
+  }
+  size_t connections() const {
+    size_t count = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) {
+      std::error_code ignored;
+      const auto target = std::filesystem::read_symlink(entry.path(), ignored).string();
+      count += target.rfind("/memfd:neuropod-channel", 0) == 0;
+    }
+    return count;
+  }
+
+ private:
+  const std::string path_;
+  pid_t pid_ = 0;
+};
+
+TEST(MultiprocessBackendTest, AWorkerThatListensServesSeveralHostsAndModels) {
   const PackageOnDisk package = doubling();
+  const PackageOnDisk other_package(
+      one_input_config(), R"({"outputs": {"y": {"op": "scale", "input": "x", "by": 3}}})");
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/socket";
-  const pid_t worker = ::fork();
-  if (worker == 0) {
-    ::execl(NEUROPOD_TEST_WORKER, "neuropod-worker", "--listen", path.c_str(), nullptr);
-    ::_exit(127);
-  }
-  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(path); }));
-  RuntimeOptions options = in_worker();
-  options.ope_options.control_queue_name = path;
+  ListeningWorker worker(path);
+  const RuntimeOptions options = worker.options();
   {
     const Neuropod one(package.path(), options);
-    const Neuropod other(package.path(), options);
+    const Neuropod same(package.path(), options);
+    const Neuropod other(other_package.path(), options);
     EXPECT_THAT(values(*one.infer(input(one, {1}))), ElementsAre(2));
-    EXPECT_THAT(values(*other.infer(input(other, {2}))), ElementsAre(4));
-    EXPECT_EQ(worker_of(one), worker);
+    EXPECT_THAT(values(*same.infer(input(same, {2}))), ElementsAre(4));
+    EXPECT_THAT(values(*other.infer(input(other, {2}))), ElementsAre(6));
+    EXPECT_EQ(worker_of(one), worker.pid());
+    EXPECT_EQ(worker.connections(), 3u);
   }
   {
     const Neuropod later(package.path(), options);
     EXPECT_THAT(values(*later.infer(input(later, {3}))), ElementsAre(6));
   }
-  ::kill(worker, SIGTERM);
-  ::waitpid(worker, nullptr, 0);
+  EXPECT_TRUE(wait_until([&] { return worker.connections() == 0; }));
+  worker.end(SIGTERM);
   EXPECT_FALSE(std::filesystem::exists(path));
   const Error error = error_of([&] { const Neuropod model(package.path(), options); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.message(), HasSubstr("neuropod-worker --listen"));
+}
+
+TEST(MultiprocessBackendTest, ALostConnectionToAListeningWorkerIsMadeAgain) {
+  const PackageOnDisk package = doubling();
+  const TemporaryFolder folder;
+  ListeningWorker worker(folder.path() + "/socket");
+  const Neuropod model(package.path(), worker.options());
+  EXPECT_THAT(values(*model.infer(input(model, {1}))), ElementsAre(2));
+  worker.end(SIGKILL);
+  Error error(ErrorCode::kModelError, "");
+  ASSERT_TRUE(wait_until([&] {
+    error = error_of([&] { model.infer(input(model, {1})); });
+    return error.code() == ErrorCode::kUnavailable;
+  }));
+  EXPECT_THAT(error.message(), HasSubstr("socket"));
+  worker.start();
+  ASSERT_TRUE(wait_until([&] { return model.workers()[0].state == "ready"; }));
+  EXPECT_THAT(values(*model.infer(input(model, {2}))), ElementsAre(4));
+  EXPECT_EQ(worker_of(model), worker.pid());
+}
+
+TEST(MultiprocessBackendTest, AModelThatHangsWhenItIsLoadedKeepsNoOtherHostOfTheWorkerWaiting) {
+  const PackageOnDisk package = doubling();
+  const PackageOnDisk hanging = doubling(R"("print": "", )");
+  const TemporaryFolder folder;
+  ListeningWorker worker(folder.path() + "/socket");
+  worker.end(SIGTERM);
+  worker.start("before_load:hang_once");
+  RuntimeOptions options = worker.options();
+  options.ope_options.startup_timeout = milliseconds(1000);
+  auto late = std::async(std::launch::async, [&] {
+    return error_of([&] { const Neuropod model(hanging.path(), options); });
+  });
+  std::this_thread::sleep_for(milliseconds(300));
+  const Neuropod model(package.path(), worker.options());
+  EXPECT_EQ(late.wait_for(milliseconds(0)), std::future_status::timeout) << "it still waits";
+  EXPECT_THAT(values(*model.infer(input(model, {2}))), ElementsAre(4));
+  EXPECT_EQ(late.get().code(), ErrorCode::kTimeout);
+}
+
+TEST(MultiprocessBackendTest, AListeningWorkerLeavesAHostThatDiedThoughItsForkedChildLives) {
+  const PackageOnDisk package = doubling();
+  const TemporaryFolder folder;
+  ListeningWorker worker(folder.path() + "/socket");
+  std::array<int, 2> report{};
+  ASSERT_EQ(::pipe(report.data()), 0);
+  const pid_t host = ::fork();
+  if (host == 0) {
+    const Neuropod model(package.path(), worker.options());
+    pid_t child = ::fork();
+    if (child == 0) {
+      ::sleep(60);
+      ::_exit(0);
+    }
+    [[maybe_unused]] const ssize_t written = ::write(report[1], &child, sizeof child);
+    ::pause();
+  }
+  pid_t child = 0;
+  ASSERT_EQ(::read(report[0], &child, sizeof child), ssize_t{sizeof child});
+  EXPECT_EQ(worker.connections(), 1u);
+  ::kill(host, SIGKILL);
+  ::waitpid(host, nullptr, 0);
+  EXPECT_FALSE(is_gone(child));
+  EXPECT_TRUE(wait_until([&] { return worker.connections() == 0; }));
+  ::kill(child, SIGKILL);
+  ::close(report[0]);
+  ::close(report[1]);
 }
 
 TEST(MultiprocessBackendTest, WhatAModelPrintsGoesToTheLogWithItsName) {

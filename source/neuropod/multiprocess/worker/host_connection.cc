@@ -23,38 +23,56 @@ namespace {
 
 constexpr size_t kDescriptors = 3;  // channel, input arena, output arena
 
-// Process-wide: hosts that ask for the same model share it.
-struct Models {
-  std::mutex mutex;
-  std::map<std::string, std::weak_ptr<NeuropodBackend>> by_request;
+// A model that hosts may share.
+struct SharedModel {
+  std::mutex loading;
+  std::weak_ptr<NeuropodBackend> model;  // guarded by `loading`
 };
 
-Models& models() {
-  static auto* const instance = new Models;
-  return *instance;
-}
-
-std::shared_ptr<NeuropodBackend> load_model(const LoadRequest& request) {
+// Process-wide: hosts that ask for the same model share it. They wait for each other's loading only
+// if they do.
+std::shared_ptr<SharedModel> shared_model(const LoadRequest& request) {
+  static auto* const mutex = new std::mutex;
+  static auto* const models = new std::map<std::string, std::shared_ptr<SharedModel>>;
   LoadRequest same = request;
   same.host_pid = 0;
   const std::string key = serialize(same);
-  std::lock_guard lock(models().mutex);
-  std::weak_ptr<NeuropodBackend>& known = models().by_request[key];
-  if (auto model = known.lock()) return model;
+  std::lock_guard lock(*mutex);
+  std::erase_if(*models, [](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->model.expired();
+  });
+  std::shared_ptr<SharedModel>& model = (*models)[key];
+  if (model == nullptr) model = std::make_shared<SharedModel>();
+  return model;
+}
+
+// Frameworks are loaded one after the other: each host says where its own lie.
+std::shared_ptr<NeuropodBackend> open_model(const LoadRequest& request,
+                                            const RuntimeOptions& options) {
+  static auto* const mutex = new std::mutex;
+  std::lock_guard lock(*mutex);
+  set_module_folders(request.module_folders);
+  std::shared_ptr<NeuropodBackend> model = load_backend(request.path, request.overrides, options);
+  fault_point("before_adopt");
+  adopt_process_memory(model->get_platform().c_str(), ResultMemory::instance());
+  return model;
+}
+
+std::shared_ptr<NeuropodBackend> load_model(const LoadRequest& request) {
+  const std::shared_ptr<SharedModel> shared = shared_model(request);
+  std::lock_guard lock(shared->loading);
+  if (auto model = shared->model.lock()) return model;
 
   RuntimeOptions options = request.options;
   options.use_ope = false;
   options.collect_metrics = false;                 // the host counts
   options.disable_shape_and_type_checking = true;  // and checks
   if (options.ope_options.threads > 0) options.threads = options.ope_options.threads;
-  set_module_folders(request.module_folders);
-  std::shared_ptr<NeuropodBackend> model = load_backend(request.path, request.overrides, options);
-  fault_point("before_adopt");
-  adopt_process_memory(model->get_platform().c_str(), ResultMemory::instance());
+  std::shared_ptr<NeuropodBackend> model = open_model(request, options);
   fault_point("before_load");
   model->load_model();
   fault_point("after_load");
-  known = model;
+  shared->model = model;
   return model;
 }
 

@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -51,6 +52,12 @@ struct Arguments {
   bool help = false;
 };
 
+bool parse_number(std::string_view text, int* number) {
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, *number);
+  return parsed.ec == std::errc() && parsed.ptr == end && *number >= 0;
+}
+
 bool parse(int argc, char** argv, Arguments* arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -61,9 +68,9 @@ bool parse(int argc, char** argv, Arguments* arguments) {
     } else if (i + 1 == argc) {
       return false;
     } else if (argument == "--connect") {
-      arguments->connect = std::atoi(argv[++i]);
+      if (!parse_number(argv[++i], &arguments->connect)) return false;
     } else if (argument == "--host") {
-      arguments->host = std::atoi(argv[++i]);
+      if (!parse_number(argv[++i], &arguments->host)) return false;
     } else if (argument == "--title") {
       arguments->title = argv[++i];
     } else if (argument == "--listen") {
@@ -99,14 +106,18 @@ void prepare_process() {
   ::_exit(0);
 }
 
+// Readable once that process has ended; none where the kernel can't say, which poll() ignores.
+OwnedDescriptor watch_process(pid_t pid) {
+  return OwnedDescriptor(pid <= 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
 int serve_one(const Arguments& arguments) {
   // The worker dies with the thread that started it, which lives as long as its process.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (arguments.host != 0 && ::getppid() != arguments.host) return 0;
   multiprocess::log_for_host();
   fault_point("connected");
-  const OwnedDescriptor host(
-      static_cast<int>(::syscall(SYS_pidfd_open, arguments.host, 0)));  // or -1, which poll ignores
+  const OwnedDescriptor host = watch_process(arguments.host);
   HostConnection connection{ControlSocket(OwnedDescriptor(arguments.connect))};
   for (;;) {
     pollfd waiting[] = {{connection.descriptor(), POLLIN, 0}, {host.get(), POLLIN, 0}};
@@ -134,28 +145,37 @@ int serve_many(const std::string& path) {
   }).detach();
 
   log(LogLevel::kInfo, "a worker listens at '" + path + "'");
-  std::list<std::unique_ptr<HostConnection>> connections;
+  struct Host {
+    std::unique_ptr<HostConnection> connection;
+    OwnedDescriptor process;  // a child that it has forked may keep the connection open
+  };
+  std::list<Host> hosts;
   for (;;) {
     std::vector<pollfd> waiting{{listening->descriptor(), POLLIN, 0}};
-    for (const auto& connection : connections)
-      waiting.push_back({connection->descriptor(), POLLIN, 0});
+    for (const Host& host : hosts) {
+      waiting.push_back({host.connection->descriptor(), POLLIN, 0});
+      waiting.push_back({host.process.get(), POLLIN, 0});
+    }
     if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
     size_t i = 1;
-    for (auto it = connections.begin(); it != connections.end(); ++i) {
-      if (waiting[i].revents == 0 || (*it)->handle_message()) {
+    for (auto it = hosts.begin(); it != hosts.end(); i += 2) {
+      const bool ended = waiting[i + 1].revents != 0;
+      if (!ended && (waiting[i].revents == 0 || it->connection->handle_message())) {
         ++it;
         continue;
       }
       // A call of it may still run: others don't wait for that.
-      (*it)->stop();
-      std::thread([connection = std::move(*it)]() mutable { connection = nullptr; }).detach();
-      it = connections.erase(it);
+      it->connection->stop();
+      std::thread([ended_one = std::move(it->connection)]() mutable {
+        ended_one = nullptr;
+      }).detach();
+      it = hosts.erase(it);
     }
     if (waiting[0].revents != 0) {
       ControlSocket socket = listening->accept();
-      if (socket.descriptor() >= 0) {
-        connections.push_back(std::make_unique<HostConnection>(std::move(socket)));
-      }
+      if (socket.descriptor() < 0) continue;
+      OwnedDescriptor process = watch_process(socket.peer_pid());
+      hosts.push_back({std::make_unique<HostConnection>(std::move(socket)), std::move(process)});
     }
   }
 }
@@ -180,9 +200,9 @@ int run_worker(int argc, char** argv) {
   try {
     prepare_process();
     fault_point("start");
-    set_title(argc, argv,
-              arguments.listen.empty() ? arguments.title
-                                       : "neuropod-worker: listening at " + arguments.listen);
+    set_title(
+        argc, argv,
+        arguments.listen.empty() ? arguments.title : "neuropod-worker: at " + arguments.listen);
     return arguments.listen.empty() ? serve_one(arguments) : serve_many(arguments.listen);
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "neuropod-worker: %s\n", exception.what());
