@@ -14,7 +14,8 @@ class WorkerInfo(TypedDict):
     platform: str
     package: str
     state: str
-    """"starting", "ready", "busy", "backing off", "failed" or "stopped" (by a signal)."""
+    """"starting", "ready", "busy", "backing off", "failed", "stopped" (by a signal) or "idle" (it listens,
+    and no host is there)."""
     cpu_seconds: float
     memory_bytes: int
     """Its own; the arenas, which it shares with the host, are not in it."""

@@ -18,6 +18,7 @@ _COLUMNS = (
     "model",
     "host",
     "state",
+    "up",
     "CPU",
     "memory",
     "arenas",
@@ -25,7 +26,7 @@ _COLUMNS = (
     "in flight",
     "restarts",
 )
-_NUMBERS = ("PID", "host", "CPU", "memory", "arenas", "calls", "in flight", "restarts")
+_NUMBERS = ("PID", "host", "up", "CPU", "memory", "arenas", "calls", "in flight", "restarts")
 _SECONDS_BETWEEN = 1.0
 
 
@@ -66,6 +67,19 @@ def _show(as_json: bool) -> None:
         print_text("no workers: no program of this user runs a model with use_ope=True")
 
 
+def _age(seconds: float) -> str:
+    """The two largest units: "3 s", "2 min 5 s", "1 h 40 min", "12 d 3 h"."""
+    whole = int(seconds)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    index = next((i for i, (_, length) in enumerate(units) if whole >= length), len(units) - 1)
+    parts: list[str] = []
+    for name, length in units[index : index + 2]:
+        count, whole = divmod(whole, length)
+        if count or not parts:
+            parts.append(f"{count} {name}")
+    return " ".join(parts)
+
+
 def _row(worker: WorkerInfo) -> tuple[str, ...]:
     running = worker["running_seconds"]
     return (
@@ -73,6 +87,7 @@ def _row(worker: WorkerInfo) -> tuple[str, ...]:
         worker["model"] or "-",
         str(worker["host_pid"] or "-"),
         worker["state"],
+        _age(running) if running > 0 else "-",
         f"{100 * worker['cpu_seconds'] / running:.0f} %" if running >= 1 else "-",
         size_text(worker["memory_bytes"]),
         size_text(worker["input_bytes"] + worker["output_bytes"]),

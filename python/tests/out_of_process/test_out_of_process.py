@@ -19,6 +19,8 @@ import pytest
 
 import neuropod
 from neuropod import InvalidArgumentError, Neuropod, OPEOptions, load_neuropod
+from neuropod.cli import ps
+from neuropod.workers import list_workers
 
 SPEC = {"name": "x", "dtype": "float32", "shape": [None]}
 
@@ -163,6 +165,40 @@ print(model.infer({{"x": np.ones(1, "float32")}})["y"][0])
     assert second == "2.0"
 
 
+def test_ctrl_c_ends_loading_and_leaves_no_worker(tmp_path: Path) -> None:
+    program = f"""
+import os, signal, threading, time
+from neuropod import load_neuropod
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    load_neuropod({str(write_echo(tmp_path / "echo"))!r}, use_ope=True,
+                  ope_options={{"env": {{"NEUROPOD_TEST_FAULT": "before_load:hang"}}}})
+except KeyboardInterrupt:
+    print(time.monotonic() - begin)
+    print(open(f"/proc/self/task/{{os.getpid()}}/children").read().split())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    seconds, children = done.stdout.splitlines()
+    assert float(seconds) < 15, "startup_timeout is much longer"
+    assert children == "[]"
+
+
+def test_a_program_ends_although_an_asynchronous_call_hangs_past_its_timeout(
+    tmp_path: Path,
+) -> None:
+    program = f"""
+import numpy as np
+from neuropod import load_neuropod
+model = load_neuropod({str(failing(tmp_path / "echo", "hang"))!r}, use_ope=True,
+                      ope_options={{"timeout": 0.3, "kill_grace": 30}})
+model.infer_async({{"x": -np.ones(1, "float32")}})
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
+
+
 def test_asynchronous_calls(tmp_path: Path) -> None:
     path = write_echo(tmp_path / "echo", sleep_ms=20)
     options = OPEOptions(num_workers=2)
@@ -271,11 +307,53 @@ def test_ps_shows_the_worker(model: Neuropod) -> None:
     assert worker["model"] == "doubling"
     table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert str(pid) in table
+    assert "up" in table
     watching = subprocess.Popen([*command, "--watch"], stdout=subprocess.PIPE, text=True)
     assert watching.stdout is not None
     assert "workers" in watching.stdout.readline()
     watching.send_signal(signal.SIGINT)
     assert watching.wait(30) == 130
+
+
+def test_ps_shows_a_worker_that_listens(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    listening = subprocess.Popen(
+        [Path(sys.executable).with_name("neuropod-worker"), "--listen", path]
+    )
+    try:
+        assert eventually(path.exists)
+
+        def state() -> str:
+            (shown,) = [w for w in list_workers() if w["pid"] == listening.pid]
+            return shown["state"]
+
+        assert state() == "idle"
+        options = OPEOptions(control_queue_name=str(path))
+        with load_neuropod(
+            write_echo(tmp_path / "echo"), use_ope=True, ope_options=options
+        ) as model:
+            assert state() == "ready"
+            model.infer({"x": np.ones(100_000, "float32")})
+            (shown,) = model.workers()
+            assert shown["pid"] == listening.pid
+        assert eventually(lambda: state() == "idle")
+    finally:
+        listening.terminate()
+        assert listening.wait(30) == 0
+    assert not path.exists()
+
+
+def test_ages_have_two_units() -> None:
+    assert [ps._age(s) for s in (0.4, 59, 60, 125, 3600, 6000, 90_000, 864_000)] == [
+        "0 s",
+        "59 s",
+        "1 min",
+        "2 min 5 s",
+        "1 h",
+        "1 h 40 min",
+        "1 d 1 h",
+        "10 d",
+    ]
 
 
 def test_a_killed_hosts_workers_end_though_its_forked_child_lives(tmp_path: Path) -> None:

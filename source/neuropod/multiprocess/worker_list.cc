@@ -21,13 +21,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTitle = "neuropod-worker";
+constexpr const char* kListeningTitle = "neuropod-worker: at ";
 constexpr const char* kChannel = "/memfd:neuropod-channel";
 
-bool is_worker(const fs::path& process) {
+std::string title_of(const fs::path& process) {
   std::ifstream file(process / "cmdline", std::ios::binary);
   std::string title;
   std::getline(file, title, '\0');
-  return title.rfind(kTitle, 0) == 0;
+  return title;
 }
 
 template <size_t size>
@@ -71,14 +72,17 @@ bool read_channel(const fs::path& path, WorkerInfo* info) {
   return known;
 }
 
-void add_worker(const fs::path& process, pid_t pid, std::vector<WorkerInfo>* workers) {
+void add_worker(const fs::path& process, pid_t pid, const std::string& title,
+                std::vector<WorkerInfo>* workers) {
   WorkerInfo info;
   info.pid = pid;
   const ProcStat stat = read_proc_stat(pid);
   if (stat.state == 0 || stat.state == 'Z') return;
   info.cpu_seconds = stat.cpu_seconds;
   info.memory_bytes = stat.private_bytes;
-  info.state = "starting";
+  info.state = stat.state == 'T'                     ? "stopped"
+               : title.rfind(kListeningTitle, 0) == 0 ? "idle"
+                                                      : "starting";
   bool any = false;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(process / "fd", ignored)) {
@@ -104,7 +108,8 @@ std::vector<WorkerInfo> list_workers(const std::string& proc) {
     struct stat status{};
     if (pid <= 0 || ::stat(entry.path().c_str(), &status) != 0 || status.st_uid != ::geteuid())
       continue;
-    if (is_worker(entry.path())) add_worker(entry.path(), pid, &workers);
+    const std::string title = title_of(entry.path());
+    if (title.rfind(kTitle, 0) == 0) add_worker(entry.path(), pid, title, &workers);
   }
   std::sort(workers.begin(), workers.end(),
             [](const WorkerInfo& one, const WorkerInfo& other) { return one.pid < other.pid; });

@@ -15,6 +15,7 @@
 #include "neuropod/bindings/python/stats.hh"
 #include "neuropod/bindings/python/tensor_out.hh"
 #include "neuropod/multiprocess/worker_list.hh"
+#include "neuropod/package/nearest_name.hh"
 
 namespace neuropod::python {
 namespace {
@@ -251,12 +252,19 @@ void Model::reset() {
 nb::object Model::allocate(const std::string& name, const std::vector<int64_t>& shape) const {
   const size_t index = input_names_.find(name);
   if (index == NameIndex::kNotFound) {
+    constexpr size_t kMostNames = 10;
+    std::vector<std::string> names;
+    for (const TensorSpec& spec : neuropod_.get_inputs()) names.push_back(spec.name);
+    const std::string nearest = nearest_name(name, names);
     std::string known;
-    for (const TensorSpec& spec : neuropod_.get_inputs()) {
-      known += (known.empty() ? "'" : ", '") + spec.name + "'";
+    for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
+      known += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
     }
-    throw_error(ErrorCode::kNotFound, fmt::format("model '{}' has no input '{}'; it has {}",
-                                                  neuropod_.get_name(), name, known));
+    if (names.size() > kMostNames) known += fmt::format(" … ({} in all)", names.size());
+    throw_error(ErrorCode::kNotFound,
+                fmt::format("model '{}' has no input '{}'{}; it has {}", neuropod_.get_name(), name,
+                            nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+                            known));
   }
   const TensorType type = neuropod_.get_inputs()[index].type;
   if (type == STRING_TENSOR) {
