@@ -308,7 +308,7 @@ void ManagedWorker::Rep::take(const ControlMessage& content) {
     return refuse(Error(failure->code, failure->message));
   }
   const auto* refusal = std::get_if<VersionRefusal>(&content);
-  if (refusal == nullptr) return misunderstood("it sent what only a host sends");
+  if (refusal == nullptr) return misunderstood("the worker sent what only a host sends");
   refuse(Error(
       ErrorCode::kVersionConflict,
       fmt::format("the worker {} is neuropod {} (protocol {}, ABI {}), and this library{} is {} "

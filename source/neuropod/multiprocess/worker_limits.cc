@@ -133,6 +133,19 @@ bool is_index(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// What CUDA_VISIBLE_DEVICES takes: "0", "1,3", "GPU-2f6c…", "MIG-…".
+void check_gpu(const std::string& gpu) {
+  const std::vector<std::string> parts = split(gpu);
+  const bool known = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return is_index(part) || part.rfind("GPU-", 0) == 0 || part.rfind("MIG-", 0) == 0;
+  });
+  if (gpu.empty() || (known && !parts.empty())) return;
+  refuse(
+      fmt::format("gpu is expected to be numbers of GPUs or their names, like '0', '0,1' or "
+                  "'GPU-2f6c27b1', but is '{}'; visible_device = CPU is for none",
+                  gpu));
+}
+
 // The GPU that is number `index` for this process.
 std::string seen_gpu(const char* visible_here, const std::string& index) {
   if (visible_here == nullptr) return index;
@@ -248,6 +261,7 @@ void check_ope_options(const RuntimeOptions& options, bool stateful) {
   check_range("num_workers", ope.num_workers, 1, kMostWorkers);
   check_range("concurrency", ope.concurrency, 1, kMostConcurrency);
   check_environment(ope.env);
+  check_gpu(ope.gpu);
   if (!ope.gpu.empty() && options.visible_device == Device::CPU) {
     refuse(fmt::format(
         "gpu is '{}', but visible_device says that the model runs on the CPU; leave one "
@@ -349,6 +363,7 @@ std::unique_ptr<WorkerCgroup> WorkerCgroup::create(uint64_t memory_bytes, double
       continue;
     }
     group->rep_->kills_before = group->rep_->kills();
+    why->clear();
     return group;
   }
 

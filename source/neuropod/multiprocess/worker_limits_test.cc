@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "neuropod/base/temporary_folder.hh"
@@ -90,25 +92,85 @@ TEST(WorkerLimitsTest, WithoutACgroupAQuotaIsRefused) {
   EXPECT_THAT(why, HasSubstr(empty.path()));
 }
 
-TEST(WorkerLimitsTest, ACgroupGoesWithItsObject) {
+TEST(WorkerLimitsTest, AGpuIsANumberOrAName) {
+  RuntimeOptions options;
+  for (const char* gpu : {"", "0", "1, 3", "GPU-2f6c", "MIG-1,GPU-2"}) {
+    options.ope_options.gpu = gpu;
+    check_ope_options(options, false);
+  }
+  for (const char* gpu : {",", " ", "-1", "first", "0,-1"}) {
+    options.ope_options.gpu = gpu;
+    const Error error = error_of([&] { check_ope_options(options, false); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << gpu;
+    EXPECT_THAT(error.message(), HasSubstr(std::string("but is '") + gpu + "'"));
+  }
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+std::string own_v2_group() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("0::/", 0) == 0) return line.substr(4);
+  }
+  return "";
+}
+
+// The files of the kernel's second version, which few machines of ours let us write.
+TEST(WorkerLimitsTest, InVersionTwoTheGroupHasItsLimitsAndTakesTheProcess) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder root;
+  const fs::path parent = fs::path(root.path()) / own_v2_group();
+  fs::create_directories(parent);
+  std::ofstream(parent / "cgroup.controllers") << "cpu memory";
+  std::ofstream(parent / "cgroup.subtree_control") << "cpu";
   std::string why;
+  EXPECT_EQ(WorkerCgroup::create(1 << 30, 1.5, &why, root.path()), nullptr);
+  EXPECT_THAT(why, HasSubstr("doesn't hand the controllers down"));
+
+  std::ofstream(parent / "cgroup.subtree_control") << "cpu memory";
+  const auto group = WorkerCgroup::create(1 << 30, 1.5, &why, root.path());
+  ASSERT_NE(group, nullptr) << why;
+  fs::path folder;
+  for (const auto& entry : fs::directory_iterator(parent)) {
+    if (entry.is_directory()) folder = entry.path();
+  }
+  EXPECT_THAT(folder.filename().string(), HasSubstr("neuropod-" + std::to_string(::getpid())));
+  EXPECT_EQ(text_of(folder / "memory.max"), "1073741824");
+  EXPECT_EQ(text_of(folder / "memory.swap.max"), "0");
+  EXPECT_EQ(text_of(folder / "cpu.max"), "150000 100000");
+  std::ofstream(folder / "cgroup.procs").flush();
+  EXPECT_TRUE(group->add(12345));
+  EXPECT_EQ(text_of(folder / "cgroup.procs"), "12345");
+  EXPECT_FALSE(group->killed_for_memory());
+  std::ofstream(folder / "memory.events") << "low 0\nmax 7\noom 1\noom_kill 1\n";
+  EXPECT_TRUE(group->killed_for_memory());
+}
+
+TEST(WorkerLimitsTest, ACgroupThatCanBeMadeHereGoesWithItsObject) {
   const auto count = [] {
     size_t groups = 0;
     std::error_code ignored;
     for (const auto& entry :
-         std::filesystem::recursive_directory_iterator("/sys/fs/cgroup/memory", ignored)) {
-      groups += entry.path().filename().string().rfind("neuropod-", 0) == 0;
+         std::filesystem::recursive_directory_iterator("/sys/fs/cgroup", ignored)) {
+      const std::string ours = "neuropod-" + std::to_string(::getpid());
+      groups += entry.is_directory() && entry.path().filename().string().rfind(ours, 0) == 0;
     }
     return groups;
   };
+  std::string why;
   const size_t before = count();
   {
     const auto group = WorkerCgroup::create(uint64_t{1} << 30, 0, &why);
-    if (group == nullptr) {
-      EXPECT_NE(why, "");  // not ours to write here; the refusal says why
-    } else {
-      EXPECT_FALSE(group->killed_for_memory());
-    }
+    // Where cgroups aren't ours to write, the refusal says why.
+    EXPECT_EQ(count() > before, group != nullptr);
+    EXPECT_EQ(why.empty(), group != nullptr) << why;
+    EXPECT_FALSE(group != nullptr && group->killed_for_memory());
   }
   EXPECT_EQ(count(), before);
 }

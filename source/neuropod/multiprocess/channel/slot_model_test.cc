@@ -1,9 +1,9 @@
 // Every interleaving of one slot's two sides, by exhaustive search over a model of them.
 //
 // Each step below is one atomic access of host_channel.cc or worker_channel.cc, in their order: the
-// host's submit(), wait(), withdraw(), abandon() and release(); the worker's take(), finish() and retire(),
-// with their sleeping; lose() by the supervisor at any moment. All accesses there are sequentially
-// consistent, so interleavings are all there is.
+// host's submit(), wait(), withdraw(), abandon() and release(); the worker's take(), finish() and
+// retire(), with their sleeping; lose() by the supervisor at any moment. All accesses there are
+// sequentially consistent, so interleavings are all there is.
 #include <gtest/gtest.h>
 
 #include <array>
