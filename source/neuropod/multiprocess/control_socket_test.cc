@@ -14,18 +14,12 @@
 
 #include "neuropod/base/temporary_folder.hh"
 #include "neuropod/testing/error_of.hh"
+#include "neuropod/testing/process_probe.hh"
 
 namespace neuropod::multiprocess {
 namespace {
 
 using ::testing::HasSubstr;
-
-size_t open_descriptors() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++count;
-  return count;
-}
 
 OwnedDescriptor server_of_another_kind(const std::string& path) {
   OwnedDescriptor server(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

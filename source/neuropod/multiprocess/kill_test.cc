@@ -1,15 +1,17 @@
 // Kills workers at random moments under eight threads: every call ends, in a right answer or a
-// clear error, and nothing is left. Usage: kill_test [ROUNDS [PACKAGE]]; a package has y = 2 x;
-// without one, echo is used.
+// clear error, and nothing is left. Then kills hosts at random moments, while they load or call,
+// some of which have forked a child that lives on: their workers end. Usage: worker_kill_test
+// [ROUNDS [PACKAGE]]; a package has y = 2 x; without one, echo is used.
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
@@ -17,6 +19,7 @@
 
 #include "neuropod/neuropod.hh"
 #include "neuropod/testing/package_on_disk.hh"
+#include "neuropod/testing/process_probe.hh"
 
 namespace neuropod {
 namespace {
@@ -36,17 +39,7 @@ struct Left {
 Left what_is_there() {
   // The supervisor lets go of what it was told to a moment later.
   std::this_thread::sleep_for(milliseconds(200));
-  Left left;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    ++left.descriptors;
-  }
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    left.mappings += line.find("memfd:neuropod") != std::string::npos;
-  }
-  std::ifstream children("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-  for (pid_t pid = 0; children >> pid;) ++left.children;
-  return left;
+  return {open_descriptors(), shared_mappings(), children()};
 }
 
 struct Counts {
@@ -102,8 +95,56 @@ void round(const std::string& package, std::mt19937* random, Counts* counts) {
   for (std::thread& thread : threads) thread.join();
 }
 
-int run(int rounds, const std::vector<std::string>& packages) {
-  set_log_level(LogLevel::kError);
+// What a host does until it is killed.
+[[noreturn]] void be_a_host(const std::string& package, bool forks) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // when this test is killed
+  RuntimeOptions options;
+  options.use_ope = true;
+  options.visible_device = Device::CPU;
+  options.ope_options.num_workers = 2;
+  const Neuropod model(package, options);
+  if (forks && ::fork() == 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    ::_exit(0);
+  }
+  Counts counts;
+  const std::atomic<bool> never{false};
+  std::thread other([&] { call(model, 1, never, &counts); });
+  call(model, 2, never, &counts);
+  ::_exit(1);
+}
+
+// How long a killed host's workers lived on, in milliseconds.
+double host_round(const std::string& package, std::mt19937* random) {
+  const bool forks = (*random)() % 2 == 0;
+  const pid_t host = ::fork();
+  if (host == 0) be_a_host(package, forks);
+  std::this_thread::sleep_for(std::chrono::microseconds((*random)() % 60'000));
+  ::kill(host, SIGKILL);
+  ::waitpid(host, nullptr, 0);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
+  };
+  while (!workers_of(host).empty() && elapsed() < 10'000) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return elapsed();
+}
+
+int kill_hosts(int rounds, const std::vector<std::string>& packages) {
+  std::mt19937 random(1012);
+  double longest = 0;
+  for (int i = 0; i < rounds; ++i) {
+    longest = std::max(longest, host_round(packages[size_t(i) % packages.size()], &random));
+  }
+  std::printf("%d hosts killed: the last of their workers was gone after at most %.1f ms\n", rounds,
+              longest);
+  return longest < 10'000 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int kill_workers(int rounds, const std::vector<std::string>& packages) {
   std::mt19937 random(2026);
   Counts counts;
   {
@@ -122,6 +163,13 @@ int run(int rounds, const std::vector<std::string>& packages) {
       counts.wrong.load(), before.descriptors, after.descriptors, before.mappings, after.mappings,
       before.children, after.children);
   return counts.wrong == 0 && counts.right > 0 && before == after ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run(int rounds, const std::vector<std::string>& packages) {
+  set_log_level(LogLevel::kError);
+  const int hosts = kill_hosts(std::max(rounds / 3, 1), packages);  // forks: before any thread
+  const int workers = kill_workers(rounds, packages);
+  return hosts == EXIT_SUCCESS ? workers : hosts;
 }
 
 }  // namespace

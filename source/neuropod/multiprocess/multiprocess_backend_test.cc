@@ -21,6 +21,7 @@
 #include "neuropod/neuropod.hh"
 #include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
+#include "neuropod/testing/process_probe.hh"
 
 namespace neuropod {
 namespace {
@@ -83,21 +84,6 @@ constexpr int kMany = 100;
 
 bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
 
-size_t open_descriptors() {
-  size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++count;
-  return count;
-}
-
-size_t shared_mappings() {
-  std::ifstream maps("/proc/self/maps");
-  size_t count = 0;
-  for (std::string line; std::getline(maps, line);)
-    count += line.find("memfd:neuropod") != std::string::npos;
-  return count;
-}
-
 // The memory of a channel, of one model that is loaded.
 multiprocess::ChannelLayout* last_channel() {
   std::ifstream maps("/proc/self/maps");
@@ -108,13 +94,6 @@ multiprocess::ChannelLayout* last_channel() {
     }
   }
   return reinterpret_cast<multiprocess::ChannelLayout*>(address);
-}
-
-size_t children() {
-  std::ifstream file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-  size_t count = 0;
-  for (pid_t pid = 0; file >> pid;) ++count;
-  return count;
 }
 
 TEST(MultiprocessBackendTest, RunsTheModelInAnotherProcess) {
@@ -305,10 +284,17 @@ TEST(MultiprocessBackendTest, AThreadThatLoadedMayEnd) {
   std::optional<Neuropod> model;
   std::thread([&] { model.emplace(package.path(), in_worker()); }).join();
   const pid_t worker = worker_of(*model);
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(values(*model->infer(input(*model, {1}))), ElementsAre(2));
-    std::this_thread::sleep_for(milliseconds(20));
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread) {
+    threads.emplace_back([&] {
+      const auto end = Clock::now() + std::chrono::seconds(10);
+      while (Clock::now() < end) {
+        EXPECT_THAT(values(*model->infer(input(*model, {1}))), ElementsAre(2));
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+    });
   }
+  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(worker_of(*model), worker);
 }
 
@@ -691,10 +677,19 @@ TEST(MultiprocessBackendTest, AHundredLoadsLeaveNothing) {
   }
   const size_t descriptors = open_descriptors();
   const size_t mappings = shared_mappings();
+  const PackageOnDisk broken(one_input_config(), R"({"outputs": {"y": {"op": "no such"}}})");
+  const uint64_t memory = private_bytes(::getpid());
   for (int i = 0; i < kMany; ++i) {
     const Neuropod model(package.path(), in_worker());
     if (i % 10 == 0) model.infer(input(model, {1}));
+    if (i % 4 == 0) {
+      EXPECT_EQ(error_of([&] { const Neuropod never(broken.path(), in_worker()); }).code(),
+                ErrorCode::kLoadFailed);
+    }
   }
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LE(private_bytes(::getpid()), memory + (8 << 20));
+#endif
   // The supervisor lets go of the last one a moment later.
   EXPECT_TRUE(wait_until(
       [&] { return open_descriptors() <= descriptors && shared_mappings() <= mappings; }));
