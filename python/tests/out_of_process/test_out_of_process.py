@@ -283,6 +283,20 @@ def test_a_thread_pool_loads_and_others_infer(tmp_path: Path) -> None:
     assert is_gone(worker)
 
 
+def test_asyncio_loads_in_a_thread_that_may_end(tmp_path: Path) -> None:
+    path = write_echo(tmp_path / "echo")
+
+    async def load() -> Neuropod:
+        return await asyncio.to_thread(load_neuropod, path, use_ope=True)
+
+    model = asyncio.run(load())  # which ends its threads
+    worker = model.workers()[0]["pid"]
+    time.sleep(0.5)
+    np.testing.assert_array_equal(model.infer({"x": ONES})["y"], 2 * ONES)
+    assert model.workers()[0]["pid"] == worker
+    model.close()
+
+
 def test_what_a_model_prints_goes_to_the_log_never_to_stdout(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

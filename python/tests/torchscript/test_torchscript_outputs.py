@@ -243,6 +243,50 @@ def test_a_buffer_that_changes_later_does_not_change_what_was_returned(
     assert infer(model, [1, 1]) == {"out": [3, 3]}
 
 
+class Aliases(nn.Module):
+    """Returns memory that is its own, its caller's, and some of it twice; too large for a message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4096))
+        self.weight = nn.Parameter(torch.full((4096,), 7.0))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.seen.add_(x)
+        y = x * 2
+        return {
+            "buffer": self.seen,
+            "parameter": self.weight,
+            "whole": y,
+            "again": y,
+            "slice": y[1000:3000],
+            "input": x,
+            "part": x[10:2010],
+        }
+
+
+def test_whatever_memory_results_are_in_they_stay_what_they_were(load_module: LoadModule) -> None:
+    names = ("buffer", "parameter", "whole", "again", "slice", "input", "part")
+    model = load_module(Aliases(), X, [(name, "float32", (None,)) for name in names])
+    held = [model.infer({"x": np.full(4096, i, "float32")}) for i in range(1, 6)]
+    for i in range(6, 30):
+        model.infer({"x": np.full(4096, i, "float32")})
+    for i, found in enumerate(held, 1):
+        expected = {
+            "buffer": i * (i + 1) // 2,
+            "parameter": 7,
+            "whole": 2 * i,
+            "again": 2 * i,
+            "slice": 2 * i,
+            "input": i,
+            "part": i,
+        }
+        assert {name: set(array.tolist()) for name, array in found.items()} == {
+            name: {value} for name, value in expected.items()
+        }
+    assert held[0]["slice"].shape == held[0]["part"].shape == (2000,)
+
+
 def test_two_outputs_that_share_memory_are_not_copied(load_module_here: LoadModule) -> None:
     model = load_module_here(Halves(), X, PAIR)
     found = model.infer({"x": np.float32([1, 2, 3, 4])})

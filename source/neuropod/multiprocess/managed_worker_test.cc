@@ -11,13 +11,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <thread>
 
 #include "neuropod/base/temporary_folder.hh"
 #include "neuropod/multiprocess/control_socket.hh"
 #include "neuropod/multiprocess/worker_process.hh"
 #include "neuropod/testing/package_on_disk.hh"
+#include "neuropod/testing/wait_until.hh"
 #include "neuropod/version.hh"
 
 namespace neuropod::multiprocess {
@@ -27,14 +27,6 @@ using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using State = ManagedWorker::State;
-
-bool wait_until(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
-}
 
 WorkerSpec spec_of(const std::string& path) {
   WorkerSpec spec;

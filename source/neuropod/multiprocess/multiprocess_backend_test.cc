@@ -10,7 +10,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <future>
 #include <set>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "neuropod/testing/error_of.hh"
 #include "neuropod/testing/package_on_disk.hh"
 #include "neuropod/testing/process_probe.hh"
+#include "neuropod/testing/wait_until.hh"
 
 namespace neuropod {
 namespace {
@@ -66,14 +66,6 @@ const void* address_of(const std::shared_ptr<NeuropodValue>& value) {
 }
 
 pid_t worker_of(const Neuropod& model) { return static_cast<pid_t>(model.workers().at(0).pid); }
-
-bool wait_until(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
-}
 
 // Under sanitizers each start takes a second.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

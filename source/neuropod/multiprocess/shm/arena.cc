@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -18,16 +18,23 @@
 namespace neuropod::multiprocess {
 namespace {
 
-constexpr size_t kPage = 4096;
+// 4 KiB on most machines, up to 64 on others.
+size_t page_bytes() {
+  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t whole_pages(size_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
 
 // The longest file that this process may make; ftruncate() beyond it raises SIGXFSZ.
 size_t longest_file() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return limit.rlim_cur / kPage * kPage;
+  return limit.rlim_cur / page_bytes() * page_bytes();
 }
 
 char* map(int descriptor, size_t bytes) {
@@ -57,7 +64,7 @@ std::shared_ptr<Arena> Arena::create(const std::string& name, size_t bytes, size
                             name, std::strerror(errno)));
   }
   int failure = 0;
-  for (;; size = std::max(size / 2 / kPage * kPage, least)) {
+  for (;; size = std::max(size / 2 / page_bytes() * page_bytes(), least)) {
     if (size > longest_file()) {
       failure = EFBIG;
     } else if (::ftruncate(descriptor.get(), static_cast<off_t>(size)) != 0) {
@@ -107,24 +114,10 @@ std::shared_ptr<Arena> Arena::attach(OwnedDescriptor descriptor, size_t least_by
 }
 
 void Arena::give_back(uint64_t offset, uint64_t bytes) noexcept {
-  const uint64_t first = (offset + kPage - 1) / kPage * kPage;
-  const uint64_t last = std::min<uint64_t>(offset + bytes, size_) / kPage * kPage;
+  const uint64_t page = page_bytes();
+  const uint64_t first = (offset + page - 1) / page * page;
+  const uint64_t last = std::min<uint64_t>(offset + bytes, size_) / page * page;
   if (first < last) ::madvise(data_ + first, last - first, MADV_REMOVE);
-}
-
-uint64_t Arena::resident_bytes() const noexcept {
-  struct stat status{};
-  if (descriptor_ && ::fstat(descriptor_.get(), &status) == 0) {
-    return static_cast<uint64_t>(status.st_blocks) * 512;
-  }
-  std::array<unsigned char, 4096> pages{};
-  uint64_t resident = 0;
-  for (size_t at = 0; at < size_; at += pages.size() * kPage) {
-    const size_t bytes = std::min(size_ - at, pages.size() * kPage);
-    if (::mincore(data_ + at, bytes, pages.data()) != 0) break;
-    for (size_t i = 0; i < bytes / kPage; ++i) resident += (pages[i] & 1U) * kPage;
-  }
-  return resident;
 }
 
 }  // namespace neuropod::multiprocess

@@ -60,9 +60,6 @@ class Arena {
   /// Gives the whole pages of a range back to the system; they read as zeros afterwards.
   void give_back(uint64_t offset, uint64_t bytes) noexcept;
 
-  /// Bytes of it that are in memory now, on either side's behalf.
-  uint64_t resident_bytes() const noexcept;
-
  private:
   Arena(OwnedDescriptor descriptor, char* data, size_t size) noexcept;
 
