@@ -44,7 +44,7 @@ class Pair {
           std::memcpy(&value, slot.body.data(), sizeof value);
           ++value;
           std::memcpy(slot.body.data(), &value, sizeof value);
-          if (!worker.finish(*index)) worker.retire(*index);
+          if (!worker.finish(*index, &policy)) worker.retire(*index);
         }
       });
     }
@@ -124,7 +124,7 @@ TEST(ChannelStateTest, ARunningCallIsAbandonedAndItsSlotIsBusyUntilItEnds) {
   EXPECT_FALSE(pair.host.withdraw(slot));
   EXPECT_TRUE(pair.host.abandon(slot));
   EXPECT_FALSE(pair.host.is_finished(slot, use));
-  EXPECT_FALSE(pair.worker.finish(slot)) << "nobody reads the reply";
+  EXPECT_FALSE(pair.worker.finish(slot, &policy)) << "nobody reads the reply";
   EXPECT_FALSE(pair.host.is_finished(slot, use)) << "it says what it has kept";
   pair.worker.retire(slot);
   EXPECT_TRUE(pair.host.is_finished(slot, use));
@@ -176,7 +176,7 @@ TEST(ChannelStateTest, ALostChannelEndsEveryWaitNowAndLater) {
   const uint32_t done = *pair.host.acquire();
   pair.host.submit(done, CallKind::kInfer);
   ASSERT_EQ(pair.worker.take(&policy), done);
-  pair.worker.finish(done);
+  pair.worker.finish(done, &policy);
   const uint32_t waiting = *pair.host.acquire();
   pair.host.submit(waiting, CallKind::kInfer);
   const uint32_t filling = *pair.host.acquire();

@@ -19,6 +19,7 @@ constexpr auto kFirstMean = std::chrono::microseconds(50);
 constexpr uint32_t kFailuresBeforeStop = 3;
 constexpr uint32_t kTryOnceIn = 64;
 constexpr uint32_t kTryAsleepOnceIn = 8;
+constexpr uint32_t kCredit = 3;
 constexpr auto kLongCall = std::chrono::microseconds(50);
 constexpr uint32_t kPausesBetweenLooks = 16;
 
@@ -93,10 +94,12 @@ SpinPolicy::SpinPolicy(Side side, RuntimeOptions::Spin spin)
 
 bool SpinPolicy::spins_though_asleep() noexcept {
   // A try after which the worker is asleep again was for nothing.
-  if (tried_.exchange(false, std::memory_order_relaxed))
-    pays_off_.store(false, std::memory_order_relaxed);
-  const bool now = pays_off_.load(std::memory_order_relaxed) ||
-                   asleep_.fetch_add(1, std::memory_order_relaxed) % kTryAsleepOnceIn == 0;
+  uint32_t credit = credit_.load(std::memory_order_relaxed);
+  if (tried_.exchange(false, std::memory_order_relaxed) && credit > 0) {
+    credit_.store(--credit, std::memory_order_relaxed);
+  }
+  const bool now =
+      credit > 0 || asleep_.fetch_add(1, std::memory_order_relaxed) % kTryAsleepOnceIn == 0;
   tried_.store(now, std::memory_order_relaxed);
   return now;
 }
@@ -119,7 +122,7 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
     if (peer_was_asleep) {
       if (!policy.spins_though_asleep()) return;
     } else if (policy.tried_.exchange(false, std::memory_order_relaxed)) {
-      policy.pays_off_.store(true, std::memory_order_relaxed);
+      policy.credit_.store(kCredit, std::memory_order_relaxed);
     }
     if (policy.mean_ticks_.load(std::memory_order_relaxed) > policy.long_ticks_ &&
         waiting.load(std::memory_order_relaxed) >= usable_cpus()) {
@@ -131,8 +134,9 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
     const uint64_t mean = policy.mean_ticks_.load(std::memory_order_relaxed);
     ticks = std::min(ticks, mean + mean / 2);
   }
+  expected_ = policy.expects_soon_.exchange(false, std::memory_order_relaxed);
   if (!always) {
-    if (policy.failures_.load(std::memory_order_relaxed) >= kFailuresBeforeStop &&
+    if (!expected_ && policy.failures_.load(std::memory_order_relaxed) >= kFailuresBeforeStop &&
         policy.skipped_.fetch_add(1, std::memory_order_relaxed) % kTryOnceIn != kTryOnceIn - 1) {
       return;
     }
@@ -152,7 +156,7 @@ SpinPolicy::Wait::~Wait() {
   if (!spun_) return;
   if (succeeded_) {
     policy_.failures_.store(0, std::memory_order_relaxed);
-  } else {
+  } else if (!expected_) {
     policy_.failures_.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -13,14 +13,14 @@ namespace neuropod::multiprocess {
 ///
 /// 1. a waiter spins only while the peer runs on another CPU than its own;
 /// 2. the caller doesn't spin if the worker was asleep when it submitted, except in one of 8 such
-/// calls; if
-///    the next call then finds the worker awake, calls come one after the other, and spinning from
-///    the first on keeps both awake;
+///    calls; if the next call then finds the worker awake, calls come one after the other, and
+///    spinning from the first on keeps both awake, until three such tries were in vain;
 /// 3. at most 1.5 × the mean call time of this model, and 500 µs (caller) or 20 µs (worker);
-/// 4. after three spins in vain only once in 64 calls, until one succeeds;
+/// 4. after three spins in vain only once in 64 calls, until one succeeds; but the worker always
+///    after a call whose caller spun: otherwise each side would sleep because the other does;
 /// 5. threads of this process that spin stay below the CPUs that affinity and cgroup quota allow,
-/// and where calls
-///    take long none spins while as many calls run as there are CPUs: it would take a worker's.
+///    and where calls take long none spins while as many calls run as there are CPUs: it would take
+///    a worker's.
 ///
 /// One object per channel (host; shared by its threads) or per executor thread (worker).
 /// **Thread safety**: thread-safe, by relaxed counters: it is advice.
@@ -57,10 +57,15 @@ class SpinPolicy {
     bool succeeded_ = false;
     bool counted_ = false;  // among the process's spinning threads
     bool waits_ = false;    // among its waiting callers
+    bool expected_ = false;
   };
 
   /// A call took `ticks`, for rule 3.
   void took(uint64_t ticks) noexcept;
+
+  /// The caller of the call that has just ended was awake: its next one may come at once, for
+  /// rule 4.
+  void expect_soon() noexcept { expects_soon_.store(true, std::memory_order_relaxed); }
 
  private:
   bool spins_though_asleep() noexcept;
@@ -72,10 +77,10 @@ class SpinPolicy {
   std::atomic<uint64_t> mean_ticks_;
   std::atomic<uint32_t> failures_{0};
   std::atomic<uint32_t> skipped_{0};
+  std::atomic<bool> expects_soon_{false};
   std::atomic<uint32_t> asleep_{0};  // calls that found the worker asleep
   std::atomic<bool> tried_{false};   // the last of them spun all the same
-  std::atomic<bool> pays_off_{
-      false};  // such a try was followed by a call that found the worker awake
+  std::atomic<uint32_t> credit_{0};  // tries that may fail: one has paid off not long ago
 };
 
 /// Says where this thread runs now. Returns it.

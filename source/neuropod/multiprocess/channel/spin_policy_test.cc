@@ -86,7 +86,19 @@ TEST_F(SpinPolicyTest, AWorkerThatWasAsleepIsSeldomWaitedForUnlessThatPaysOff) {
   while (!spins(policy, true)) {
   }
   EXPECT_TRUE(spins(policy, false));
-  EXPECT_TRUE(spins(policy, true)) << "at once, now";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(spins(policy, true)) << "at once, " << i;
+  tries = 0;
+  for (int i = 0; i < 80; ++i) tries += spins(policy, true);
+  EXPECT_EQ(tries, 10) << "three were in vain";
+}
+
+TEST_F(SpinPolicyTest, AfterACallWhoseCallerWasAwakeTheWorkerSpinsWhateverFailedBefore) {
+  REQUIRE_TWO_CPUS();
+  SpinPolicy policy(Side::kWorker, Spin::kAuto);
+  for (int i = 0; i < 10; ++i) spins(policy, false, false);
+  EXPECT_FALSE(spins(policy));
+  policy.expect_soon();
+  EXPECT_TRUE(spins(policy));
 }
 
 TEST_F(SpinPolicyTest, ThreadsThatSpinLeaveACpuToOthers) {

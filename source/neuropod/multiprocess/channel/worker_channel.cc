@@ -90,13 +90,17 @@ std::optional<uint32_t> WorkerChannel::take(SpinPolicy* executor) {
   return std::nullopt;
 }
 
-bool WorkerChannel::finish(uint32_t index) {
+bool WorkerChannel::finish(uint32_t index, SpinPolicy* executor) {
   CallSlot& slot = this->slot(index);
   slot.finished_at.store(TickClock::now(), std::memory_order_relaxed);
   publish_cpu(layout_->worker);
   state_->released_inputs.flush(layout_->released_inputs);
   if (move_state(slot, CallState::kRunning, CallState::kDone)) {
-    if (slot.sleeping.load(std::memory_order_seq_cst) != 0) futex_wake(&slot.state, 1);
+    if (slot.sleeping.load(std::memory_order_seq_cst) != 0) {
+      futex_wake(&slot.state, 1);
+    } else {
+      executor->expect_soon();
+    }
     return true;
   }
   return false;

@@ -28,7 +28,8 @@ class WorkerChannel {
 
   /// Ends a call whose reply is in its slot, and wakes its caller. False: it was abandoned, nobody
   /// waits for the reply; retire() it when the slot says what the model has kept.
-  bool finish(uint32_t slot);
+  /// `executor`: as take()'s.
+  bool finish(uint32_t slot, SpinPolicy* executor);
 
   /// Ends an abandoned call. Of its reply the host reads only which inputs the model has kept.
   void retire(uint32_t slot) noexcept;

@@ -126,7 +126,7 @@ void run_calls(const Hosted& hosted) {
     fault_point("before_finish");
     status.calls.fetch_add(1, std::memory_order_relaxed);
     status.output_bytes.store(hosted.results->live_bytes(), std::memory_order_relaxed);
-    if (hosted.channel->finish(*index)) {
+    if (hosted.channel->finish(*index, &policy)) {
       executor.forget();
     } else {
       executor.take_back(&slot);
