@@ -173,25 +173,23 @@ HostChannel::Outcome HostChannel::wait(uint32_t index, std::optional<Clock::time
   };
 
   const uint64_t begin = TickClock::now();
-  {
-    SpinPolicy::Wait spinning(state_->policy, layout_->host, layout_->worker,
-                              state_->worker_slept[index].load(std::memory_order_relaxed));
-    uint32_t spins = 0;
-    do {
-      const CallState now = slot.state.load(std::memory_order_acquire);
-      if (const auto outcome = end_of(now)) {
-        spinning.succeeded();
-        state_->policy.took(TickClock::now() - begin);
-        return *outcome;
+  SpinPolicy::Wait waiting(state_->policy, layout_->host, layout_->worker,
+                           state_->worker_slept[index].load(std::memory_order_relaxed));
+  uint32_t spins = 0;
+  do {
+    const CallState now = slot.state.load(std::memory_order_acquire);
+    if (const auto outcome = end_of(now)) {
+      waiting.succeeded();
+      state_->policy.took(TickClock::now() - begin);
+      return *outcome;
+    }
+    if (++spins % kSpinsBetweenClocks == 0) {
+      if (until && Clock::now() >= *until) return Outcome::kLate;
+      if (spins % kSpinsBetweenQuestions == 0 && interrupted != nullptr && interrupted(context)) {
+        return Outcome::kInterrupted;
       }
-      if (++spins % kSpinsBetweenClocks == 0) {
-        if (until && Clock::now() >= *until) return Outcome::kLate;
-        if (spins % kSpinsBetweenQuestions == 0 && interrupted != nullptr && interrupted(context)) {
-          return Outcome::kInterrupted;
-        }
-      }
-    } while (spinning.spin());
-  }
+    }
+  } while (waiting.spin());
 
   for (;;) {
     slot.sleeping.store(1, std::memory_order_seq_cst);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "neuropod/base/tick_clock.hh"
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr auto kMostOfHost = std::chrono::microseconds(500);
 constexpr auto kMostOfWorker = std::chrono::microseconds(20);
-constexpr auto kFirstMean = std::chrono::microseconds(50);
+constexpr auto kFirstMean = std::chrono::microseconds(300);
 constexpr uint32_t kFailuresBeforeStop = 3;
 constexpr uint32_t kTryOnceIn = 64;
 constexpr uint32_t kTryAsleepOnceIn = 8;
@@ -92,6 +93,11 @@ SpinPolicy::SpinPolicy(Side side, RuntimeOptions::Spin spin)
       long_ticks_(TickClock::rough_ticks(kLongCall)),
       mean_ticks_(TickClock::rough_ticks(kFirstMean)) {}
 
+bool SpinPolicy::takes_a_workers_cpu() const noexcept {
+  return mean_ticks_.load(std::memory_order_relaxed) > long_ticks_ &&
+         waiting.load(std::memory_order_relaxed) >= usable_cpus();
+}
+
 bool SpinPolicy::spins_though_asleep() noexcept {
   // A try after which the worker is asleep again was for nothing.
   uint32_t credit = credit_.load(std::memory_order_relaxed);
@@ -118,23 +124,22 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
     waiting.fetch_add(1, std::memory_order_relaxed);
   }
   if (policy.spin_ == RuntimeOptions::Spin::kNever) return;
+  // An expected answer, or call, is waited for whatever failed before.
+  expected_ = policy.expects_soon_.exchange(false, std::memory_order_relaxed);
   if (policy.side_ == Side::kHost && !always) {
     if (peer_was_asleep) {
       if (!policy.spins_though_asleep()) return;
+      expected_ = true;
     } else if (policy.tried_.exchange(false, std::memory_order_relaxed)) {
       policy.credit_.store(kCredit, std::memory_order_relaxed);
     }
-    if (policy.mean_ticks_.load(std::memory_order_relaxed) > policy.long_ticks_ &&
-        waiting.load(std::memory_order_relaxed) >= usable_cpus()) {
-      return;
-    }
+    if (policy.takes_a_workers_cpu()) return;
   }
   uint64_t ticks = policy.most_ticks_;
   if (policy.side_ == Side::kHost) {
     const uint64_t mean = policy.mean_ticks_.load(std::memory_order_relaxed);
     ticks = std::min(ticks, mean + mean / 2);
   }
-  expected_ = policy.expects_soon_.exchange(false, std::memory_order_relaxed);
   if (!always) {
     if (!expected_ && policy.failures_.load(std::memory_order_relaxed) >= kFailuresBeforeStop &&
         policy.skipped_.fetch_add(1, std::memory_order_relaxed) % kTryOnceIn != kTryOnceIn - 1) {
@@ -151,9 +156,14 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
 }
 
 SpinPolicy::Wait::~Wait() {
-  if (counted_) spinning.fetch_sub(1, std::memory_order_relaxed);
+  stop();
   if (waits_) waiting.fetch_sub(1, std::memory_order_relaxed);
-  if (!spun_) return;
+}
+
+void SpinPolicy::Wait::stop() noexcept {
+  until_ = 0;
+  if (std::exchange(counted_, false)) spinning.fetch_sub(1, std::memory_order_relaxed);
+  if (!std::exchange(spun_, false)) return;
   if (succeeded_) {
     policy_.failures_.store(0, std::memory_order_relaxed);
   } else if (!expected_) {
@@ -169,9 +179,10 @@ bool SpinPolicy::Wait::spin() noexcept {
   if (until_ == ~uint64_t{0}) return true;
   const uint32_t cpu = publish_cpu(own_);
   const bool shares_cpu = peer_.cpu.load(std::memory_order_relaxed) == cpu;
-  if (!shares_cpu && TickClock::now() < until_) return true;
-  if (shares_cpu) spun_ = false;  // which says nothing about the next time
-  until_ = 0;
+  const bool crowded = policy_.side_ == Side::kHost && policy_.takes_a_workers_cpu();
+  if (!shares_cpu && !crowded && TickClock::now() < until_) return true;
+  if (shares_cpu || crowded) spun_ = false;  // which says nothing about the next time
+  stop();
   return false;
 }
 

@@ -29,18 +29,18 @@ class SpinPolicy {
   enum class Side { kHost, kWorker };
   SpinPolicy(Side side, RuntimeOptions::Spin spin);
 
-  /// One wait, on the waiting thread's stack.
+  /// One wait, on the waiting thread's stack: first spinning, then, while this object lives,
+  /// sleeping.
   class Wait {
    public:
     /// `own`: where to publish this thread's CPU; `peer`: where the other side does.
     /// `peer_was_asleep`: for rule 2.
     Wait(SpinPolicy& policy, Presence& own, const Presence& peer, bool peer_was_asleep) noexcept;
-    /// Tells the policy how it went.
     ~Wait();
     Wait(const Wait&) = delete;
 
     /// Pauses for some tens of nanoseconds, up to about a microsecond of them between looks at
-    /// clock and CPU. False: stop spinning and sleep.
+    /// clock and CPU. False: stop spinning and sleep; the policy knows how it went.
     bool spin() noexcept;
 
     /// What was waited for has come; without it the wait counts as in vain.
@@ -48,6 +48,7 @@ class SpinPolicy {
 
    private:
     friend class SpinPolicy;
+    void stop() noexcept;
     SpinPolicy& policy_;
     Presence& own_;
     const Presence& peer_;
@@ -69,6 +70,7 @@ class SpinPolicy {
 
  private:
   bool spins_though_asleep() noexcept;
+  bool takes_a_workers_cpu() const noexcept;
 
   const Side side_;
   const RuntimeOptions::Spin spin_;
