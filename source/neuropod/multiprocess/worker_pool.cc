@@ -74,11 +74,7 @@ std::optional<WorkerPool::Choice> WorkerPool::choose(std::optional<Clock::time_p
   const Clock::time_point begin = Clock::now();
   const uint32_t turn = workers_.size() > 1 ? turn_.fetch_add(1, std::memory_order_relaxed) : 0;
   for (;;) {
-    uint64_t seen = 0;
-    {
-      std::lock_guard lock(changes_->mutex);
-      seen = changes_->count;
-    }
+    const uint64_t seen = changes_->count.load();
     Choice best;
     uint32_t fewest = ~uint32_t{0};
     bool starting = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -53,7 +54,7 @@ class WorkerPool {
   struct Changes {
     std::mutex mutex;
     std::condition_variable condition;
-    uint64_t count = 0;
+    std::atomic<uint64_t> count{0};  // changes under `mutex`
   };
 
   const std::chrono::milliseconds startup_timeout_;

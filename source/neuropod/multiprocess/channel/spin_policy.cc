@@ -20,6 +20,8 @@ constexpr auto kFirstMean = std::chrono::microseconds(300);
 constexpr uint32_t kFailuresBeforeStop = 3;
 constexpr uint32_t kTryOnceIn = 64;
 constexpr uint32_t kTryAsleepOnceIn = 8;
+constexpr uint32_t kTryRarelyOnceIn = 32;
+constexpr uint32_t kTriesBeforeRare = 8;
 constexpr uint32_t kCredit = 3;
 constexpr auto kLongCall = std::chrono::microseconds(50);
 constexpr uint32_t kPausesBetweenLooks = 16;
@@ -101,11 +103,14 @@ bool SpinPolicy::takes_a_workers_cpu() const noexcept {
 bool SpinPolicy::spins_though_asleep() noexcept {
   // A try after which the worker is asleep again was for nothing.
   uint32_t credit = credit_.load(std::memory_order_relaxed);
-  if (tried_.exchange(false, std::memory_order_relaxed) && credit > 0) {
-    credit_.store(--credit, std::memory_order_relaxed);
+  if (tried_.exchange(false, std::memory_order_relaxed)) {
+    if (credit > 0) credit_.store(--credit, std::memory_order_relaxed);
+    vain_.fetch_add(1, std::memory_order_relaxed);
   }
-  const bool now =
-      credit > 0 || asleep_.fetch_add(1, std::memory_order_relaxed) % kTryAsleepOnceIn == 0;
+  const uint32_t once_in = vain_.load(std::memory_order_relaxed) < kTriesBeforeRare
+                               ? kTryAsleepOnceIn
+                               : kTryRarelyOnceIn;
+  const bool now = credit > 0 || asleep_.fetch_add(1, std::memory_order_relaxed) % once_in == 0;
   tried_.store(now, std::memory_order_relaxed);
   return now;
 }
@@ -132,6 +137,7 @@ SpinPolicy::Wait::Wait(SpinPolicy& policy, Presence& own, const Presence& peer,
       expected_ = true;
     } else if (policy.tried_.exchange(false, std::memory_order_relaxed)) {
       policy.credit_.store(kCredit, std::memory_order_relaxed);
+      policy.vain_.store(0, std::memory_order_relaxed);
     }
     if (policy.takes_a_workers_cpu()) return;
   }

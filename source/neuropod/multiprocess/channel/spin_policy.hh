@@ -13,8 +13,9 @@ namespace neuropod::multiprocess {
 ///
 /// 1. a waiter spins only while the peer runs on another CPU than its own;
 /// 2. the caller doesn't spin if the worker was asleep when it submitted, except in one of 8 such
-///    calls; if the next call then finds the worker awake, calls come one after the other, and
-///    spinning from the first on keeps both awake, until three such tries were in vain;
+///    calls (32, after eight tries in vain); if the next call then finds the worker awake, calls
+///    come one after the other, and spinning from the first on keeps both awake, until three such
+///    tries were in vain;
 /// 3. at most 1.5 × the mean call time of this model, and 500 µs (caller) or 20 µs (worker);
 /// 4. after three spins in vain only once in 64 calls, until one succeeds; but the worker always
 ///    after a call whose caller spun: otherwise each side would sleep because the other does;
@@ -81,6 +82,7 @@ class SpinPolicy {
   std::atomic<uint32_t> skipped_{0};
   std::atomic<bool> expects_soon_{false};
   std::atomic<uint32_t> asleep_{0};  // calls that found the worker asleep
+  std::atomic<uint32_t> vain_{0};    // tries, since one paid off
   std::atomic<bool> tried_{false};   // the last of them spun all the same
   std::atomic<uint32_t> credit_{0};  // tries that may fail: one has paid off not long ago
 };

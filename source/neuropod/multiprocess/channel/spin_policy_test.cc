@@ -80,16 +80,17 @@ TEST_F(SpinPolicyTest, AWorkerThatWasAsleepIsSeldomWaitedForUnlessThatPaysOff) {
   REQUIRE_TWO_CPUS();
   SpinPolicy policy(Side::kHost, Spin::kAuto);
   int tries = 0;
-  for (int i = 0; i < 80; ++i) tries += spins(policy, true);
-  EXPECT_EQ(tries, 10);
+  for (int i = 0; i < 64; ++i) tries += spins(policy, true);
+  EXPECT_EQ(tries, 8);
+  tries = 0;
+  for (int i = 0; i < 320; ++i) tries += spins(policy, true);
+  EXPECT_NEAR(tries, 10, 1) << "which were all in vain";
   // A try that is followed by a call that finds it awake: calls come one after the other.
   while (!spins(policy, true)) {
   }
   EXPECT_TRUE(spins(policy, false));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(spins(policy, true)) << "at once, " << i;
-  tries = 0;
-  for (int i = 0; i < 80; ++i) tries += spins(policy, true);
-  EXPECT_EQ(tries, 10) << "three were in vain";
+  EXPECT_FALSE(spins(policy, true) && spins(policy, true)) << "three were in vain";
 }
 
 TEST_F(SpinPolicyTest, AfterACallWhoseCallerWasAwakeTheWorkerSpinsWhateverFailedBefore) {
