@@ -210,9 +210,12 @@ TEST_F(RealWorkerTest, WithoutADescriptorLeftNothingStartsAndLaterItDoes) {
       EXPECT_EQ(problem.code(), ErrorCode::kUnavailable) << problem.message();
       EXPECT_THAT(problem.message(), HasSubstr("ulimit -n")) << spare;
     }
-    const int now = ::dup(0);
-    ::close(now);
-    EXPECT_EQ(now, next) << "what was opened is closed, " << spare;
+    EXPECT_TRUE(wait_until([&] {
+      const int now = ::dup(0);
+      ::close(now);
+      return now == next;
+    })) << "what was opened is closed, "
+        << spare;
   }
   ManagedWorker worker(spec, [] {});
   worker.start();

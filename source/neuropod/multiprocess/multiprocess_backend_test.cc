@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "neuropod/backends/call_control.hh"
 #include "neuropod/internal/neuropod_tensor_raw_data_access.hh"
 #include "neuropod/multiprocess/channel/channel_layout.hh"
 #include "neuropod/neuropod.hh"
@@ -382,18 +383,23 @@ TEST(MultiprocessBackendTest, AWorkerThatFillsTheQueueOfCallsIsReplacedAndTheCal
   EXPECT_EQ(model.stats().worker_deaths, 1u);
 }
 
-TEST(MultiprocessBackendTest, WhatALateCallsModelKeepsIsNotGivenToOthers) {
+TEST(MultiprocessBackendTest, WhatTheModelOfAnInterruptedCallKeepsIsNotGivenToOthers) {
   const PackageOnDisk package(one_input_config(),
                               R"({"fail_if_negative": {"input": "x", "action": "sleep"},
           "outputs": {"y": {"op": "previous", "input": "x"}}})");
   RuntimeOptions options = in_worker();
-  options.ope_options.timeout = milliseconds(100);
-  options.ope_options.kill_grace = milliseconds(1500);
+  options.ope_options.kill_grace = milliseconds(2500);
   const Neuropod model(package.path(), options);
-  const Error late = error_of([&] { model.infer(input(model, std::vector<float>(1000, -1))); });
-  EXPECT_EQ(late.code(), ErrorCode::kTimeout);
+  {
+    const Clock::time_point begin = Clock::now();
+    CallControl control([begin] { return Clock::now() - begin > milliseconds(200); });
+    const CallControl::Scope scope(control);
+    const Error error = error_of([&] { model.infer(input(model, std::vector<float>(1000, -1))); });
+    EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+    EXPECT_THAT(error.message(), HasSubstr("while it ran"));
+  }
   // By now the call is over, and its inputs are free but for what the model has kept.
-  std::this_thread::sleep_for(milliseconds(1600));
+  std::this_thread::sleep_for(milliseconds(2700));
   EXPECT_THAT(values(*model.infer(input(model, std::vector<float>(1000, 1)))), Each(-1));
   EXPECT_THAT(values(*model.infer(input(model, std::vector<float>(1000, 2)))), Each(1));
   EXPECT_EQ(model.stats().worker_deaths, 0u);
@@ -599,7 +605,7 @@ TEST(MultiprocessBackendTest, AModelThatHangsWhenItIsLoadedKeepsNoOtherHostOfThe
   worker.end(SIGTERM);
   worker.start("before_load:hang_once");
   RuntimeOptions options = worker.options();
-  options.ope_options.startup_timeout = milliseconds(1000);
+  options.ope_options.startup_timeout = milliseconds(4000);
   auto late = std::async(std::launch::async, [&] {
     return error_of([&] { const Neuropod model(hanging.path(), options); });
   });

@@ -66,7 +66,7 @@ void act(const std::string& action) {
   if (action == "hang") {
     for (;;) ::pause();
   }
-  if (action == "sleep") std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (action == "sleep") std::this_thread::sleep_for(std::chrono::seconds(1));
   if (action == "fork" && ::fork() == 0) {
     ::sleep(2);
     ::_exit(0);

@@ -46,7 +46,7 @@ struct EchoOutput {
 ///                  ["cat"]}}}
 ///
 /// Instead of a message, fail_if_negative may have an `"action"`, for tests of what happens to a
-/// model's process: "segv", "abort", "exit", "kill", "hang", "sleep" (300 ms, and the call
+/// model's process: "segv", "abort", "exit", "kill", "hang", "sleep" (a second, and the call
 /// succeeds), or "fork" (a child that lives for two seconds; the call succeeds). `"print": "…"` prints a line in each call, on stdout and on stderr.
 ///
 /// Only `outputs` is required. Operations: identity, increment, sum, scale, transpose, join,
