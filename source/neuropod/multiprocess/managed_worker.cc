@@ -102,7 +102,7 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
   SupervisorLoop::Id on_give_up = 0;  // nor when it was killed
   uint64_t lives = 0;
   bool stopping = false;
-  bool was_ready;      // it, or another process's: the model can be loaded
+  bool was_ready;       // it, or another process's: the model can be loaded
   bool served = false;  // it has been ready
 
   std::atomic<State> state{State::kStarting};
@@ -404,7 +404,7 @@ void ManagedWorker::Rep::close_watches() {
 
 void ManagedWorker::Rep::end_life(const std::string& how) {
   close_watches();
-  const std::unique_ptr<Life> ended = std::move(life);
+  std::unique_ptr<Life> ended = std::move(life);
   loop->cancel(std::exchange(on_kill, 0));
   loop->cancel(std::exchange(on_give_up, 0));
   std::string cause = how;
@@ -425,9 +425,13 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
     if (!stopping) state.store(State::kStarting);
   }
   ended->incarnation->channel->lose();
+  const std::optional<Error> verdict = ended->verdict;
+  const bool is_child = ended->is_child;
+  const pid_t ended_pid = ended->process.pid;
+  ended = nullptr;  // whoever is told of its end finds its descriptors closed
 
   if (stopping) return set_state(State::kStopped);
-  if (ended->verdict) return set_state(State::kFailed, ended->verdict);
+  if (verdict) return set_state(State::kFailed, verdict);
   deaths.fetch_add(1);
   const auto wait = policy.died(Clock::now());
   if (!wait) {
@@ -438,10 +442,10 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
                   "its worker died five times before it had loaded the model; the last one {}",
                   cause)));
   }
-  const milliseconds pause = ended->is_child ? *wait : std::max(*wait, milliseconds(100));
+  const milliseconds pause = is_child ? *wait : std::max(*wait, milliseconds(100));
   log_later(LogLevel::kWarn,
-            fmt::format("{}: worker {} {}; {} another one{}", name(), ended->process.pid, cause,
-                        ended->is_child ? "starting" : "looking for",
+            fmt::format("{}: worker {} {}; {} another one{}", name(), ended_pid, cause,
+                        is_child ? "starting" : "looking for",
                         pause.count() == 0 ? "" : fmt::format(" in {} ms", pause.count())));
   start_again(pause, cause);
 }

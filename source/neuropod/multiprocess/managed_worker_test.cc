@@ -183,12 +183,12 @@ TEST_F(RealWorkerTest, AWorkerThatCannotHearThatItIsToEndIsKilled) {
 }
 
 TEST_F(RealWorkerTest, WithoutADescriptorLeftNothingStartsAndLaterItDoes) {
+  const WorkerSpec spec = spec_of(package_.path());
   {
-    ManagedWorker warm(spec_of(package_.path()), [] {});  // the supervisor's own descriptors
+    ManagedWorker warm(spec, [] {});  // the supervisor's own descriptors
     warm.start();
     ASSERT_TRUE(wait_until([&] { return warm.state() == State::kReady; }));
   }
-  const WorkerSpec spec = spec_of(package_.path());
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = ::dup(0);
@@ -210,12 +210,9 @@ TEST_F(RealWorkerTest, WithoutADescriptorLeftNothingStartsAndLaterItDoes) {
       EXPECT_EQ(problem.code(), ErrorCode::kUnavailable) << problem.message();
       EXPECT_THAT(problem.message(), HasSubstr("ulimit -n")) << spare;
     }
-    EXPECT_TRUE(wait_until([&] {
-      const int now = ::dup(0);
-      ::close(now);
-      return now == next;
-    })) << "what was opened is closed, "
-        << spare;
+    const int now = ::dup(0);
+    ::close(now);
+    EXPECT_EQ(now, next) << "what was opened is closed, " << spare;
   }
   ManagedWorker worker(spec, [] {});
   worker.start();
