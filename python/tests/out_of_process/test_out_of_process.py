@@ -406,6 +406,9 @@ def test_stats_have_what_is_a_workers_own(model: Neuropod) -> None:
     assert 'phase="transport"' in text
 
 
+# cgroups look as if nobody had mounted any.
+HIDE_CGROUPS = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
+
 TORCH_HOG = """
 import sys, torch
 from neuropod.packagers import create_torchscript_neuropod
@@ -453,9 +456,7 @@ def test_a_model_that_allocates_past_its_limit(tmp_path: Path, root: bool) -> No
     subprocess.run([sys.executable, "-W", "ignore", str(packager), str(package)], check=True)
     command = [sys.executable, "-c", USE_HOG, str(package)]
     if not root:
-        # cgroups look as if nobody had mounted any.
-        script = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
-        command = ["unshare", "-m", "sh", "-c", script, "sh", *command]
+        command = ["unshare", "-m", "sh", "-c", HIDE_CGROUPS, "sh", *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     where, failed, works = done.stdout.splitlines()
@@ -467,6 +468,57 @@ def test_a_model_that_allocates_past_its_limit(tmp_path: Path, root: bool) -> No
         assert failed.startswith("out_of_memory")
         assert "can't allocate memory" in failed
     assert works == "True"
+
+
+TORCH_LARGE = """
+import sys, torch
+from neuropod.packagers import create_torchscript_neuropod
+
+class Large(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(100_000_000))
+
+    def forward(self, x):
+        return {"y": x * self.weight[0]}
+
+create_torchscript_neuropod(
+    neuropod_path=sys.argv[1], model_name="large", module=torch.jit.script(Large()),
+    input_spec=[{"name": "x", "dtype": "float32", "shape": (1,)}],
+    output_spec=[{"name": "y", "dtype": "float32", "shape": (1,)}],
+)
+"""
+
+LOAD_LARGE = """
+import sys
+from neuropod import NeuropodError, load_neuropod
+try:
+    load_neuropod(sys.argv[1], use_ope=True, ope_options={"memory_limit": 300 << 20})
+except NeuropodError as error:
+    print(error.code, error)
+"""
+
+
+@pytest.fixture(scope="module")
+def large_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """400 MB of weights."""
+    folder = tmp_path_factory.mktemp("large")
+    program = folder / "program.py"  # TorchScript reads the source
+    program.write_text(TORCH_LARGE)
+    package = folder / "large.neuropod"
+    subprocess.run([sys.executable, "-W", "ignore", str(program), str(package)], check=True)
+    return package
+
+
+@pytest.mark.parametrize("root", [True, False], ids=["as_root", "without_a_cgroup"])
+def test_a_model_larger_than_its_limit_is_refused_at_once(large_package: Path, root: bool) -> None:
+    command = [sys.executable, "-c", LOAD_LARGE, str(large_package)]
+    if not root:
+        command = ["unshare", "-m", "sh", "-c", HIDE_CGROUPS, "sh", *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.startswith("out_of_memory")
+    assert "can't load model 'large'" in done.stdout
+    assert "starting another one" not in done.stderr
 
 
 @pytest.mark.parametrize("megabytes", [64, 0])

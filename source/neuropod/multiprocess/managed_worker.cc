@@ -389,6 +389,14 @@ void ManagedWorker::Rep::look_for_end() {
   } else if (life->cgroup != nullptr && life->cgroup->killed_for_memory()) {
     how += fmt::format(": it used more memory than ope_options.memory_limit, {} bytes",
                        ope().memory_limit);
+    // The next one would need as much.
+    if (!life->ready && !was_ready) {
+      life->verdict =
+          Error(ErrorCode::kOutOfMemory,
+                fmt::format("loading it takes more memory than ope_options.memory_limit, {} bytes; "
+                            "raise it{}",
+                            ope().memory_limit, life->output->last_lines()));
+    }
   } else if (end.si_code != CLD_EXITED && end.si_status == SIGKILL) {
     how += " (out of memory?)";
   }
