@@ -84,6 +84,7 @@ struct ManagedWorker::Rep : std::enable_shared_from_this<Rep> {
     std::optional<WorkerOutput> output;
     SupervisorLoop::Id on_end = 0, on_message = 0, on_output = 0, on_timeout = 0;
     Clock::time_point began = Clock::now();
+    std::string executable;
     bool is_child = true;
     bool ready = false;
     std::string reason;            // why we killed it
@@ -197,7 +198,7 @@ void ManagedWorker::Rep::prepare(Life* next) {
 
 void ManagedWorker::Rep::spawn(Life* next, WorkerLimits limits) {
   WorkerLaunch launch;
-  launch.executable = find_worker_executable();
+  launch.executable = next->executable = find_worker_executable();
   launch.title = fmt::format("neuropod-worker: {} (host {})", spec.model, ::getpid());
   launch.env = ope().env;
   launch.limits = std::move(limits);
@@ -313,7 +314,7 @@ void ManagedWorker::Rep::take(const ControlMessage& content) {
       ErrorCode::kVersionConflict,
       fmt::format("the worker {} is neuropod {} (protocol {}, ABI {}), and this library{} is {} "
                   "(protocol {}, ABI {}); both must be of one version",
-                  life->is_child ? fmt::format("'{}'", find_worker_executable())
+                  life->is_child ? fmt::format("'{}'", life->executable)
                                  : fmt::format("at '{}'", ope().control_queue_name),
                   refusal->version, refusal->protocol, refusal->abi, own_library(),
                   NEUROPOD_VERSION, kProtocolVersion, NEUROPOD_ABI_VERSION)));
@@ -436,6 +437,7 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
   const std::optional<Error> verdict = ended->verdict;
   const bool is_child = ended->is_child;
   const pid_t ended_pid = ended->process.pid;
+  const std::string executable = ended->executable;
   ended = nullptr;  // whoever is told of its end finds its descriptors closed
 
   if (stopping) return set_state(State::kStopped);
@@ -447,8 +449,8 @@ void ManagedWorker::Rep::end_life(const std::string& how) {
         State::kFailed,
         Error(ErrorCode::kLoadFailed,
               fmt::format(
-                  "its worker died five times before it had loaded the model; the last one {}",
-                  cause)));
+                  "its worker{} died five times before it had loaded the model; the last one {}",
+                  is_child ? fmt::format(" ('{}')", executable) : "", cause)));
   }
   const milliseconds pause = is_child ? *wait : std::max(*wait, milliseconds(100));
   log_later(LogLevel::kWarn,
