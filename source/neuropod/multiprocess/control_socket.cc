@@ -123,6 +123,15 @@ ControlSocket ControlSocket::connect(const std::string& path) {
                 fmt::format("can't connect to the worker at '{}': {}", path, std::strerror(errno)));
   }
   ::fcntl(socket.get(), F_SETFL, flags);
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+      peer.uid != ::geteuid()) {
+    throw_error(ErrorCode::kUnavailable,
+                fmt::format("the worker at '{}' is user {}'s, and this process is user {}'s; it "
+                            "would see the inputs and make up the results",
+                            path, peer.uid, ::geteuid()));
+  }
   return ControlSocket(std::move(socket));
 }
 

@@ -24,8 +24,9 @@ class ControlSocket {
   /// Two connected ends, close-on-exec.
   static std::pair<ControlSocket, ControlSocket> pair();
 
-  /// Connects to a worker that listens at `path`. Error(unavailable): nobody does, or it isn't a
-  /// socket of ours (with what it is); invalid_argument: the path is too long for a socket.
+  /// Connects to a worker that listens at `path`. Error(unavailable): nobody does, it is another
+  /// user's, or it isn't a socket of ours (with what it is); invalid_argument: the path is too long
+  /// for a socket.
   static ControlSocket connect(const std::string& path);
 
   /// Sends one message; false if the peer is gone. Never raises SIGPIPE.

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -109,6 +112,31 @@ TEST(ListeningSocketTest, TakesThePlaceOfOneThatIsGone) {
   left.reset();
   const ListeningSocket listening(path);
   ControlSocket::connect(path);
+}
+
+TEST(ControlSocketTest, AnotherUsersWorkerIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may be another user";
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/socket";
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0777), 0);
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    const ListeningSocket listening(path);
+    if (::write(ready[1], "x", 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const Error error = error_of([&] { ControlSocket::connect(path); });
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), HasSubstr("is user 65534's"));
 }
 
 TEST(ControlSocketTest, AConnectionThatCannotBeSaysWhy) {
