@@ -51,9 +51,8 @@ void GivenUpCalls::sweep() {
   std::vector<Entry> over;  // goes without the lock
   {
     std::lock_guard lock(mutex_);
-    const auto first =
-        std::stable_partition(entries_.begin(), entries_.end(),
-                              [](const Entry& entry) { return !is_over(entry.call); });
+    const auto first = std::stable_partition(
+        entries_.begin(), entries_.end(), [](const Entry& entry) { return !is_over(entry.call); });
     std::move(first, entries_.end(), std::back_inserter(over));
     entries_.erase(first, entries_.end());
     any_.store(!entries_.empty());

@@ -12,14 +12,14 @@
 
 namespace neuropod::multiprocess {
 
-/// Calls that a worker isn't through with though nobody waits for them: keeps their inputs and their
-/// slots until it is, and has the worker killed when it takes too long. Thread-safe.
+/// Calls that a worker isn't through with though nobody waits for them: keeps their inputs and
+/// their slots until it is, and has the worker killed when it takes too long. Thread-safe.
 class GivenUpCalls : public std::enable_shared_from_this<GivenUpCalls> {
  public:
   struct Call {
     std::shared_ptr<Incarnation> incarnation;
     uint32_t slot = 0;
-    uint64_t use = 0;  // of the slot, from before it was given up
+    uint64_t use = 0;                                    // of the slot, from before it was given up
     std::vector<std::shared_ptr<NeuropodValue>> values;  // RequestWriter::values()
   };
 

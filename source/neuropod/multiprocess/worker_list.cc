@@ -80,7 +80,7 @@ void add_worker(const fs::path& process, pid_t pid, const std::string& title,
   if (stat.state == 0 || stat.state == 'Z') return;
   info.cpu_seconds = stat.cpu_seconds;
   info.memory_bytes = stat.private_bytes;
-  info.state = stat.state == 'T'                     ? "stopped"
+  info.state = stat.state == 'T'                      ? "stopped"
                : title.rfind(kListeningTitle, 0) == 0 ? "idle"
                                                       : "starting";
   bool any = false;

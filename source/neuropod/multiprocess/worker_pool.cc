@@ -52,8 +52,8 @@ void WorkerPool::wait_until_loaded(const std::function<bool()>& interrupted) {
   {
     // Each start has its own time limit, so this ends.
     std::unique_lock lock(changes_->mutex);
-    while (!changes_->condition.wait_for(
-        lock, kSlice, [&] { return settled() || failed() != workers_.end(); })) {
+    while (!changes_->condition.wait_for(lock, kSlice,
+                                         [&] { return settled() || failed() != workers_.end(); })) {
       if (!interrupted) continue;
       lock.unlock();
       if (interrupted()) {

@@ -47,7 +47,8 @@ struct EchoOutput {
 ///
 /// Instead of a message, fail_if_negative may have an `"action"`, for tests of what happens to a
 /// model's process: "segv", "abort", "exit", "kill", "hang", "sleep" (a second, and the call
-/// succeeds), or "fork" (a child that lives for two seconds; the call succeeds). `"print": "…"` prints a line in each call, on stdout and on stderr.
+/// succeeds), or "fork" (a child that lives for two seconds; the call succeeds). `"print": "…"`
+/// prints a line in each call, on stdout and on stderr.
 ///
 /// Only `outputs` is required. Operations: identity, increment, sum, scale, transpose, join,
 /// running_sum, previous, constant, random (whose `"seed"` stands beside `outputs`).

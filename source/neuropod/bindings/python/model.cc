@@ -261,10 +261,10 @@ nb::object Model::allocate(const std::string& name, const std::vector<int64_t>& 
       known += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
     }
     if (names.size() > kMostNames) known += fmt::format(" … ({} in all)", names.size());
-    throw_error(ErrorCode::kNotFound,
-                fmt::format("model '{}' has no input '{}'{}; it has {}", neuropod_.get_name(), name,
-                            nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-                            known));
+    throw_error(
+        ErrorCode::kNotFound,
+        fmt::format("model '{}' has no input '{}'{}; it has {}", neuropod_.get_name(), name,
+                    nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest), known));
   }
   const TensorType type = neuropod_.get_inputs()[index].type;
   if (type == STRING_TENSOR) {

@@ -33,8 +33,8 @@ class InputTensors {
 
   /// Before the first bind() of a call.
   void begin_call() noexcept;
-  /// The call is over, well or not: announces in `reply` what the model has kept. When another reply
-  /// takes that one's place, it announces the same again.
+  /// The call is over, well or not: announces in `reply` what the model has kept. When another
+  /// reply takes that one's place, it announces the same again.
   void finish_call(BodyWriter* reply);
 
   /// Whether [data, data + bytes) lies in one of this call's inputs; its offset in the input arena.
