@@ -17,6 +17,7 @@
 #include "neuropod/multiprocess/control_socket.hh"
 #include "neuropod/multiprocess/worker_process.hh"
 #include "neuropod/testing/package_on_disk.hh"
+#include "neuropod/testing/process_probe.hh"
 #include "neuropod/testing/wait_until.hh"
 #include "neuropod/version.hh"
 
@@ -177,7 +178,7 @@ TEST_F(RealWorkerTest, AWorkerThatCannotHearThatItIsToEndIsKilled) {
   worker.start();
   ASSERT_TRUE(wait_until([&] { return worker.state() == State::kReady; }));
   const pid_t pid = worker.current()->pid;
-  ::kill(pid, SIGSTOP);
+  ASSERT_TRUE(stop_process(pid));
   worker.stop();
   EXPECT_NE(::kill(pid, 0), 0);
 }

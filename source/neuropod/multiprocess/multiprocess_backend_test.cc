@@ -77,16 +77,15 @@ constexpr int kMany = 100;
 
 bool is_gone(pid_t pid) { return ::kill(pid, 0) != 0; }
 
-// The memory of a channel, of one model that is loaded.
-multiprocess::ChannelLayout* last_channel() {
+// The memory of the channel to a worker.
+multiprocess::ChannelLayout* channel_of(pid_t worker) {
   std::ifstream maps("/proc/self/maps");
-  uintptr_t address = 0;
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("memfd:neuropod-channel") != std::string::npos) {
-      address = std::stoull(line, nullptr, 16);
-    }
+    if (line.find("memfd:neuropod-channel") == std::string::npos) continue;
+    auto* channel = reinterpret_cast<multiprocess::ChannelLayout*>(std::stoull(line, nullptr, 16));
+    if (channel->status.worker_pid == static_cast<uint64_t>(worker)) return channel;
   }
-  return reinterpret_cast<multiprocess::ChannelLayout*>(address);
+  return nullptr;
 }
 
 TEST(MultiprocessBackendTest, RunsTheModelInAnotherProcess) {
@@ -294,7 +293,7 @@ TEST(MultiprocessBackendTest, AThreadThatLoadedMayEnd) {
 TEST(MultiprocessBackendTest, AStoppedWorkerIsNotTakenForDead) {
   const PackageOnDisk package = doubling();
   const Neuropod model(package.path(), in_worker());
-  ::kill(worker_of(model), SIGSTOP);
+  ASSERT_TRUE(stop_process(worker_of(model)));
   std::thread waiting(
       [&] { EXPECT_THAT(values(*model.infer(input(model, {1}))), ElementsAre(2)); });
   std::this_thread::sleep_for(milliseconds(1500));
@@ -355,8 +354,9 @@ TEST(MultiprocessBackendTest, AnAsynchronousCallThatRunsOrIsOverCannotBeWithdraw
 TEST(MultiprocessBackendTest, AWorkerThatBreaksTheStateOfACallIsReplaced) {
   const PackageOnDisk package = failing("hang");
   const Neuropod model(package.path(), in_worker());
-  std::thread breaking([channel = last_channel()] {
-    ASSERT_NE(channel, nullptr);
+  multiprocess::ChannelLayout* const channel = channel_of(worker_of(model));
+  ASSERT_NE(channel, nullptr);
+  std::thread breaking([channel] {
     std::this_thread::sleep_for(milliseconds(200));
     for (multiprocess::CallSlot& slot : channel->slots) {
       if (slot.state == multiprocess::CallState::kRunning) slot.state = multiprocess::CallState{77};
@@ -374,8 +374,9 @@ TEST(MultiprocessBackendTest, AWorkerThatFillsTheQueueOfCallsIsReplacedAndTheCal
   const PackageOnDisk package = failing("hang");
   const Neuropod model(package.path(), in_worker());
   const pid_t worker = worker_of(model);
-  ::kill(worker, SIGSTOP);
-  multiprocess::ChannelLayout* channel = last_channel();
+  multiprocess::ChannelLayout* const channel = channel_of(worker);
+  ASSERT_NE(channel, nullptr);
+  ASSERT_TRUE(stop_process(worker));
   while (channel->submitted.push(0)) {
   }
   EXPECT_THAT(values(*model.infer(input(model, {4}))), ElementsAre(8));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include "neuropod/testing/wait_until.hh"
 
 namespace neuropod {
 
@@ -50,6 +53,26 @@ inline uint64_t private_bytes(pid_t pid) {
     if (word == "RssAnon:" && file >> kilobytes) return kilobytes << 10;
   }
   return 0;
+}
+
+/// Whether every thread of a process is stopped.
+inline bool is_stopped(pid_t pid) {
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+    std::ifstream file(thread.path() / "stat");
+    std::string text;
+    std::getline(file, text);
+    const size_t end_of_name = text.rfind(") ");  // proc(5)
+    if (end_of_name == std::string::npos || text[end_of_name + 2] != 'T') return false;
+  }
+  return !gone;
+}
+
+/// Stops a process as SIGSTOP does, and waits for it: kill() returns while its threads still run on
+/// other CPUs.
+inline bool stop_process(pid_t pid) {
+  return ::kill(pid, SIGSTOP) == 0 && wait_until([pid] { return is_stopped(pid); });
 }
 
 /// The workers that the process `host` started, found by their titles.
