@@ -80,7 +80,7 @@ TEST_F(WorkerOutputTest, TheWorkersOwnLogKeepsItsLevelAndItsLines) {
 }
 
 TEST_F(WorkerOutputTest, BytesThatAreNoTextBecomeSome) {
-  print(std::string("\xff\xfe caf\xc3\xa9 \0 end\n", 16));
+  print(std::string("\xff\xfe caf\xc3\xa9 \0 end\n", 15));
   const std::string line = logged(1)[0];
   EXPECT_THAT(line, HasSubstr("caf\xc3\xa9"));
   EXPECT_THAT(line, HasSubstr("end"));

@@ -13,7 +13,6 @@
 #include <list>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -52,7 +51,7 @@ struct Arguments {
   bool help = false;
 };
 
-bool parse_number(std::string_view text, int* number) {
+bool parse_number(const std::string& text, int* number) {
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, *number);
   return parsed.ec == std::errc() && parsed.ptr == end && *number >= 0;
