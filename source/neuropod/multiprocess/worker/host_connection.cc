@@ -86,8 +86,6 @@ bool understands(const LoadRequest& request) {
 HostConnection::HostConnection(ControlSocket socket) : socket_(std::move(socket)) {}
 
 HostConnection::~HostConnection() {
-  stop();
-  if (thread_.joinable()) thread_.join();
   if (hosted_.results == nullptr) return;
   hosted_.lent = nullptr;
   hosted_.model = nullptr;
@@ -95,7 +93,21 @@ HostConnection::~HostConnection() {
 }
 
 void HostConnection::stop() {
-  if (hosted_.channel != nullptr) hosted_.channel->stop();
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    if (hosted_.channel != nullptr) hosted_.channel->stop();
+  }
+  changed_.notify_all();
+}
+
+void HostConnection::serve() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return request_ || stopped_; });
+    if (stopped_) return;
+  }
+  run(*request_);  // nobody changes it any more
 }
 
 bool HostConnection::handle_message() {
@@ -109,7 +121,7 @@ bool HostConnection::handle_message() {
             serialize(VersionRefusal{kProtocolVersion, NEUROPOD_VERSION, NEUROPOD_ABI_VERSION}));
         return true;  // the host closes
       }
-      load(std::move(*request), std::move(message->descriptors));
+      accept(std::move(*request), std::move(message->descriptors));
       return true;
     }
     if (std::holds_alternative<TrimRequest>(content)) {
@@ -126,13 +138,14 @@ bool HostConnection::handle_message() {
   }
 }
 
-void HostConnection::load(LoadRequest request, std::vector<OwnedDescriptor> descriptors) {
-  if (thread_.joinable() || descriptors.size() != kDescriptors) {
+void HostConnection::accept(LoadRequest request, std::vector<OwnedDescriptor> descriptors) {
+  std::lock_guard lock(mutex_);
+  if (request_ || descriptors.size() != kDescriptors) {
     throw_error(
         ErrorCode::kInvalidArgument,
         fmt::format("a connection loads one model, with {} descriptors; this request came {} "
                     "with {}",
-                    kDescriptors, thread_.joinable() ? "again" : "first", descriptors.size()));
+                    kDescriptors, request_ ? "again" : "first", descriptors.size()));
   }
   hosted_.spin = request.options.ope_options.spin;
   hosted_.channel = std::make_shared<WorkerChannel>(
@@ -141,7 +154,8 @@ void HostConnection::load(LoadRequest request, std::vector<OwnedDescriptor> desc
   hosted_.outputs = Arena::attach(std::move(descriptors[2]));
   hosted_.results = ResultMemory::instance().add(hosted_.outputs);
   hosted_.lent = std::make_shared<LentResults>(hosted_.channel, hosted_.results);
-  thread_ = std::thread([this, request = std::move(request)] { run(request); });
+  request_ = std::move(request);
+  changed_.notify_all();
 }
 
 void HostConnection::run(const LoadRequest& request) {

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <memory>
-#include <thread>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "neuropod/multiprocess/control_socket.hh"
@@ -10,12 +11,13 @@
 
 namespace neuropod::multiprocess {
 
-/// One host of a worker: reads its control messages, loads the model it asks for, runs its calls on
-/// threads of its own. The main thread's.
+/// One host of a worker: reads its control messages, loads the model it asks for, runs its calls.
+///
+/// **Thread safety**: one thread handles messages while another one serves; stop() from any.
 class HostConnection {
  public:
   explicit HostConnection(ControlSocket socket);
-  /// Waits for the call that runs.
+  /// serve() must have returned.
   ~HostConnection();
   HostConnection(const HostConnection&) = delete;
 
@@ -23,16 +25,29 @@ class HostConnection {
   /// Handles the message that waits. False: the host is gone, asked to end, or talks nonsense.
   bool handle_message();
 
-  /// Ends every take(); threads that run a call go on.
+  /// Waits for the host to ask for a model, loads it and runs its calls; returns after stop(), or
+  /// when the model couldn't be loaded.
+  ///
+  /// A process's first thread loads a framework faster: there glibc takes memory for what static
+  /// constructors allocate in large steps (brk), on others page by page (mprotect), some 10,000
+  /// times for torch, which cost 30 ms.
+  void serve();
+
+  /// Ends serve(); a call that runs goes on to its end.
   void stop();
 
  private:
-  void load(LoadRequest request, std::vector<OwnedDescriptor> descriptors);
+  void accept(LoadRequest request, std::vector<OwnedDescriptor> descriptors);
   void run(const LoadRequest& request);
 
   ControlSocket socket_;
-  Hosted hosted_;
-  std::thread thread_;  // loads the model, then is the first executor
+  Hosted hosted_;  // written before `request_` is given
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by `mutex_`.
+  std::optional<LoadRequest> request_;
+  bool stopped_ = false;
 };
 
 }  // namespace neuropod::multiprocess

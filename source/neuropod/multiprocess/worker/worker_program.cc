@@ -110,23 +110,32 @@ OwnedDescriptor watch_process(pid_t pid) {
   return OwnedDescriptor(pid <= 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-int serve_one(const Arguments& arguments) {
-  // The worker dies with the thread that started it, which lives as long as its process.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (arguments.host != 0 && ::getppid() != arguments.host) return 0;
-  multiprocess::log_for_host();
-  fault_point("connected");
-  const OwnedDescriptor host = watch_process(arguments.host);
-  HostConnection connection{ControlSocket(OwnedDescriptor(arguments.connect))};
+// Ends the process when the host is gone or asks for it.
+[[noreturn]] void handle_messages(HostConnection* connection, pid_t host) {
+  const OwnedDescriptor process = watch_process(host);
   for (;;) {
-    pollfd waiting[] = {{connection.descriptor(), POLLIN, 0}, {host.get(), POLLIN, 0}};
+    pollfd waiting[] = {{connection->descriptor(), POLLIN, 0}, {process.get(), POLLIN, 0}};
     if (::poll(waiting, 2, -1) < 0) continue;
     if (waiting[1].revents != 0) end_at_once();
-    if (waiting[0].revents != 0 && !connection.handle_message()) end_at_once();
+    if (waiting[0].revents != 0 && !connection->handle_message()) end_at_once();
   }
 }
 
-int serve_many(const std::string& path) {
+[[noreturn]] void serve_one(const Arguments& arguments) {
+  // The worker dies with the thread that started it, which lives as long as its process.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (arguments.host != 0 && ::getppid() != arguments.host) end_at_once();
+  multiprocess::log_for_host();
+  fault_point("connected");
+  HostConnection connection{ControlSocket(OwnedDescriptor(arguments.connect))};
+  std::thread([&connection, host = arguments.host] {
+    handle_messages(&connection, host);
+  }).detach();
+  connection.serve();
+  for (;;) ::pause();
+}
+
+[[noreturn]] void serve_many(const std::string& path) {
   // Asked to end, it takes the socket's file along.
   sigset_t ends;
   sigemptyset(&ends);
@@ -147,6 +156,7 @@ int serve_many(const std::string& path) {
   struct Host {
     std::unique_ptr<HostConnection> connection;
     OwnedDescriptor process;  // a child that it has forked may keep the connection open
+    std::thread serving;
   };
   std::list<Host> hosts;
   for (;;) {
@@ -165,16 +175,16 @@ int serve_many(const std::string& path) {
       }
       // A call of it may still run: others don't wait for that.
       it->connection->stop();
-      std::thread([ended_one = std::move(it->connection)]() mutable {
-        ended_one = nullptr;
-      }).detach();
+      std::thread([ended_one = std::move(*it)]() mutable { ended_one.serving.join(); }).detach();
       it = hosts.erase(it);
     }
     if (waiting[0].revents != 0) {
       ControlSocket socket = listening->accept();
       if (socket.descriptor() < 0) continue;
       OwnedDescriptor process = watch_process(socket.peer_pid());
-      hosts.push_back({std::make_unique<HostConnection>(std::move(socket)), std::move(process)});
+      auto connection = std::make_unique<HostConnection>(std::move(socket));
+      std::thread serving([serves = connection.get()] { serves->serve(); });
+      hosts.push_back({std::move(connection), std::move(process), std::move(serving)});
     }
   }
 }
@@ -202,7 +212,8 @@ int run_worker(int argc, char** argv) {
     set_title(
         argc, argv,
         arguments.listen.empty() ? arguments.title : "neuropod-worker: at " + arguments.listen);
-    return arguments.listen.empty() ? serve_one(arguments) : serve_many(arguments.listen);
+    if (arguments.listen.empty()) serve_one(arguments);
+    serve_many(arguments.listen);
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "neuropod-worker: %s\n", exception.what());
     return 1;
