@@ -201,6 +201,24 @@ double calls_per_second(const std::string& package, const std::string& input,
   return double(calls) / (microseconds_since(start) * 1e-6);
 }
 
+// Two callers over one. What two threads reach with the model in this process is what the machine
+// gives.
+void measure_two_workers(const std::string& mlp, int64_t batch, const char* end) {
+  RuntimeOptions two = in_worker();
+  two.ope_options.num_workers = 2;
+  std::vector<double> workers;
+  std::vector<double> threads;
+  for (int i = 0; i < 7; ++i) {
+    const auto rate = [&](const RuntimeOptions& options, int callers) {
+      return calls_per_second(mlp, "x", {batch, 784}, options, callers, 1);
+    };
+    workers.push_back(rate(two, 2) / rate(in_worker(), 1));
+    threads.push_back(rate(here(), 2) / rate(here(), 1));
+  }
+  std::printf("    \"batch %ld\": {\"times_one\": %.2f, \"two_threads_here_times_one\": %.2f}%s\n",
+              long(batch), quantile(workers, 0.5), quantile(threads, 0.5), end);
+}
+
 void measure_idle(const std::string& models) {
   const Neuropod model(models + "/addition.neuropod", in_worker());
   model.infer(inputs_of<float>(model, {"x", "y"}, {16}));
@@ -311,21 +329,10 @@ void run(const std::string& models, const char* self) {
     }
   }
   std::printf("  },\n");
-  const std::string mlp = models + "/mlp.neuropod";
-  // What two threads reach with the model in this process is what the machine gives.
-  RuntimeOptions two = in_worker();
-  two.ope_options.num_workers = 2;
-  std::vector<double> workers;
-  std::vector<double> threads;
-  for (int i = 0; i < 7; ++i) {
-    const auto rate = [&](const RuntimeOptions& options, int callers) {
-      return calls_per_second(mlp, "x", {32, 784}, options, callers, 1);
-    };
-    workers.push_back(rate(two, 2) / rate(in_worker(), 1));
-    threads.push_back(rate(here(), 2) / rate(here(), 1));
-  }
-  std::printf("  \"two_workers\": {\"times_one\": %.2f, \"two_threads_here_times_one\": %.2f},\n",
-              quantile(workers, 0.5), quantile(threads, 0.5));
+  std::printf("  \"two_workers\": {\n");
+  measure_two_workers(models + "/mlp.neuropod", 32, ",");
+  measure_two_workers(models + "/mlp.neuropod", 256, "");
+  std::printf("  },\n");
   std::printf("  \"eight_threads\": {\"calls_per_second\": %.0f},\n",
               calls_per_second(echo, "x", {16}, in_worker(), 8, 2));
   measure_idle(models);
